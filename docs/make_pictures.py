@@ -72,7 +72,7 @@ def draw_summaries(scratch: Path) -> None:
             model, limit = (vision, None) if all_tasks()[names[0]].images else (text, ROWS)
             run = evaluate_samples(model, names, limit).run
             for width in WIDTHS:
-                svg = terminal_as_svg(shown_run(run, width, untold=EXPECTED), width, f"cultureval show {RESULTS}")
+                svg = terminal_as_svg(shown_run(run, width, hidden=EXPECTED), width, f"cultureval show {RESULTS}")
                 (DOCS / "summaries" / f"{suite}_{width}.svg").write_text(svg, "utf-8")
 
 

@@ -1,9 +1,9 @@
-"""Reading a judge's reply: a verdict is the requested lines, or one JSON object, and nothing else.
+"""Reads a judge's reply: a verdict is the requested lines, or one JSON object, and nothing else.
 
-Passed over are reasoning before the reply, a code fence around it, Markdown's marks, and a bullet or number before a
-line. Everything else raises `JudgeReplyError`, and the judge is asked once more. A value counts by its place and form,
-never by which value of the scale it is. The JEEM paper prints the form of replies (arXiv 2503.21910, Figures 7 to 11)
-but not how its authors read them: the rules are ours.
+Reasoning before the reply, a code fence around it, Markdown's marks, and a bullet or number before a line are ignored.
+Anything else raises `JudgeReplyError`, and the judge is asked once more. The rules are the same for all values of a
+scale. They are ours: the JEEM paper prints the form of replies (arXiv 2503.21910, Figures 7 to 11), but not how they
+were read.
 """
 
 import json
@@ -40,9 +40,9 @@ class ReplyReading:
     """The content of a reply.
 
     Attributes:
-        scores: Criterion -> score on its scale; empty where a label was requested.
-        label: The label or the free text; None where scores were requested.
-        notes: Criterion scored 0 -> the judge's explanation, where the template asks for some.
+        scores: Criterion -> score on its scale; empty if a label was requested.
+        label: The label or the free text; None if scores were requested.
+        notes: Criterion scored 0 -> the judge's explanation, if the template asks for explanations.
     """
 
     scores: dict[str, float] = field(default_factory=dict)
@@ -57,7 +57,7 @@ def read_scores(reply: str, criteria: Sequence[str], highest: Mapping[str, int] 
 
     Args:
         criteria: Names of the criteria, at least one, all distinct.
-        highest: Criterion -> the highest score of its scale, where that is not 5.
+        highest: Criterion -> the highest score of its scale, if it is not 5.
 
     Returns:
         Criterion -> its score, for all criteria in their order.
@@ -95,11 +95,11 @@ def read_label(reply: str, labels: Mapping[str, Sequence[str]], prefix: str = ""
         prefix: Text that may precede the label (the end of the JEEM paper's prompt).
 
     Raises:
-        JudgeReplyError: The reply is no single line, or none of the labels.
+        JudgeReplyError: The reply is not a single line, or no label.
     """
-    known = {_key(text): label for label, others in labels.items() for text in (label, *others)}
+    spellings = {_key(text): label for label, further in labels.items() for text in (label, *further)}
     line = _only_line(reply, prefix)
-    if (label := known.get(_key(line))) is None:
+    if (label := spellings.get(_key(line))) is None:
         raise JudgeReplyError(f"the reply is none of the {len(labels)} labels: {shorten(line, 60)}")
     return ReplyReading(label=label)
 
@@ -137,7 +137,7 @@ def read_binary(reply: str, criteria: Sequence[str], cascade: Mapping[str, Seque
 
     Args:
         criteria: Names of the criteria, all of which must be scored.
-        cascade: Criterion -> the criteria that must be 0 where it is.
+        cascade: Criterion -> the criteria that must be 0 if it is 0.
 
     Returns:
         Criterion -> 0.0 or 1.0, and criterion scored 0 -> explanation.
@@ -150,20 +150,20 @@ def read_binary(reply: str, criteria: Sequence[str], cascade: Mapping[str, Seque
     except ValidationError as error:
         raise JudgeReplyError(f"the reply has another form: {shorten(wrong_settings(error), 200)}") from None
     if found.scores.keys() != set(criteria):
-        other = sorted(found.scores.keys() ^ set(criteria))
-        raise JudgeReplyError(f"the scores lack or add {shorten(', '.join(other), 100)}")
+        different = sorted(found.scores.keys() ^ set(criteria))
+        raise JudgeReplyError(f"the scores miss or add {shorten(', '.join(different), 100)}")
     failed = sorted(name for name, value in found.scores.items() if not value)
     if sorted(issue.criterion for issue in found.issues) != failed:
         raise JudgeReplyError("the issues are not one for each criterion scored 0")
-    for name, ruled in cascade.items():
-        if not found.scores[name] and any(found.scores[one] for one in ruled):
-            raise JudgeReplyError(f"{name} is 0, but not all criteria that it rules")
+    for name, implied in cascade.items():
+        if not found.scores[name] and any(found.scores[criterion] for criterion in implied):
+            raise JudgeReplyError(f"{name} is 0, but not all criteria that depend on it")
     notes = {issue.criterion: issue.explanation for issue in found.issues}
     return ReplyReading({name: float(found.scores[name]) for name in criteria}, notes=notes)
 
 
 def answer_of(reply: str) -> str:
-    """A reply without its reasoning and the code fence around it; raises JudgeReplyError where nothing is left."""
+    """A reply without its reasoning and the code fence around it; JudgeReplyError if nothing is left."""
     text, reasoning = split_reasoning(reply.strip())
     if len(text) > LONGEST:
         raise JudgeReplyError(f"the reply has {len(text):,} characters; {LONGEST:,} are the most")

@@ -8,22 +8,22 @@
     Rate the caption: $generated
     ...
 
-The settings are the attributes of `JudgeTemplate` but name and text; the hash of a template is that of the text below
-the head. Ours are `<suite>/<rest>.txt` below this folder and are named `<suite>_<rest>`; one of another package is
-named `PACKAGE:FOLDER/FILE`, as prompt templates are.
+The settings are the attributes of `JudgeTemplate` except name and text. A template's hash is that of the text below the
+head. Our template `<suite>/<rest>.txt` below this folder has the name `<suite>_<rest>`; one of another package has
+`PACKAGE:FOLDER/FILE`.
 
-The wording of the JEEM files is the paper's (arXiv 2503.21910, Figures 7-11; checked word for word). Ours are: the line
-breaks, which the paper's text does not show; the MSA files (the captions of Figures 7 and 8 say that Dialect
-Authenticity is left out, but print no such prompt); that the labelling prompts end before the slot that the judge
-fills; topic_group, as no prompt is printed for grouping topics into the 13 categories of Table 7; and, where they are
-asked for, the delimiters around the texts. AL-QASIDA's are ours: one template per criterion, so that they are judged
-independently, on the scales of its people: Adherence from 1 to 3, the others from 1 to 5. Fulfilment asks for Adherence
-from 1 to 5.
+JEEM's wording is the paper's (arXiv 2503.21910, Figures 7-11; checked word for word). Ours are: the line breaks;
+the MSA files without Dialect Authenticity (the captions of Figures 7 and 8 mention them, but print no prompt); that
+labelling prompts end before the slot that the judge fills; topic_group, since no prompt is printed for the 13
+categories of Table 7; the optional delimiters around texts.
+
+AL-QASIDA's templates are ours: one for each criterion, with the scales of its human ratings (Adherence from 1 to 3, the
+others from 1 to 5). Fulfilment is Adherence from 1 to 5.
 
 The wording of `mcq.txt` and `qa.txt` in `audit/` is that of QIMMA's paper (arXiv 2604.03395, Appendix C; checked word
-for word); in `mcq_image.txt` and `qa_image.txt` the sentences on the image and on other languages are ours.
-Ours are the line breaks, the bullets, the sign `=` before the two meanings of a score in `qa.txt` and the commas after
-the scores in the form of the reply, all of which the paper's text shows only in part.
+for word). Ours are: line breaks and bullets; in `qa.txt` the sign `=` before the two meanings of a score; the commas
+after the scores in the form of the reply; in `mcq_image.txt` and `qa_image.txt` the sentences on the image and on other
+languages.
 """
 
 import hashlib
@@ -41,29 +41,29 @@ from cultureval.runtime.text_templates import HeadedTemplate, TextTemplate, pack
 
 FOLDER = Path(__file__).parent
 NOTICE = TextTemplate(FOLDER / "delimiter_notice.txt")
-ASKED_AGAIN = TextTemplate(FOLDER / "asked_again.txt")  # after a prompt whose first reply was no verdict
+ASKED_AGAIN = TextTemplate(FOLDER / "asked_again.txt")  # added to a prompt if the first reply was no verdict
 
 
 class JudgeTemplate(BaseModel):
-    """A prompt for a judge, and how its reply is read.
+    """A prompt for a judge, and the form of its reply.
 
     Attributes:
         name: Its name in tables and files.
         short: Its part of a metric's name, by default the file's name; templates of one folder with the same question
             may share it.
-        form: The reply's form: "likert" (lines of scores, or a JSON object of them), one of the labels, a line of free
-            text, or "binary" (a JSON object of criteria scored 0 or 1 with an explanation of each 0).
+        form: The reply's form: "likert" (lines of scores, or a JSON object of them), "label" (one of `labels`), "line"
+            (a free text), or "binary" (a JSON object of criteria scored 0 or 1 with an explanation of each 0).
         judged: The slot of the judged text.
         criteria: The criteria, scored from 1 to 5, or with 0 and 1 in the form "binary".
-        cascade: Criterion -> the criteria that must be 0 where it is, in the form "binary".
-        highest: Criterion -> the highest score of its scale, where that is not 5.
+        cascade: Criterion -> the criteria that must be 0 if it is 0, in the form "binary".
+        highest: Criterion -> the highest score of its scale, if it is not 5.
         images: Whether the images of the item are sent.
         labels: Label -> further spellings of it in a reply.
         prefix: Text with which the reply may begin, before a colon.
-        trusted: Slots that hold our own texts.
+        trusted: Slots with our own texts.
         reply_tokens: Approximate number of tokens of a valid reply, for estimates of cost.
-        then: A template of the same folder that assigns the free text of the reply to a label: its slot of this
-            template's short name has that text, `categories` its labels.
+        then: A template of the same folder that maps the reply's free text to a label. Its slot with this template's
+            short name gets the text, its slot `categories` the labels.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
@@ -89,7 +89,7 @@ class JudgeTemplate(BaseModel):
         if not getattr(self, needed):
             raise ValueError(f"the form {self.form!r} needs `{needed}`")
         if self.judged not in self.slots:
-            raise ValueError(f"the text has no slot ${self.judged}, so that the judge would not see what it judges")
+            raise ValueError(f"the text has no slot ${self.judged} for the judged text")
         return self
 
     @property
@@ -107,7 +107,7 @@ class JudgeTemplate(BaseModel):
 
         Args:
             slots: Slot -> text; slots that the template does not have are ignored.
-            delimit: Put each text that is not ours between delimiters that it cannot close, after a notice.
+            delimit: Whether each foreign text is put between delimiters that it cannot close, after a notice.
 
         Raises:
             CulturevalError: A slot of the template is not given.
@@ -119,7 +119,7 @@ class JudgeTemplate(BaseModel):
         return f"{NOTICE.template.template}\n{self.text.render(**marked)}"
 
     def read(self, reply: str) -> ReplyReading:
-        """The verdict of a judge's reply; raises JudgeReplyError where it has another form."""
+        """The verdict of a judge's reply; JudgeReplyError if the reply has another form."""
         if self.form == "binary":
             return read_binary(reply, self.criteria, self.cascade)
         if self.form == "label":
@@ -134,13 +134,13 @@ class JudgeTemplate(BaseModel):
 
 
 def _between_marks(text: str) -> str:
-    """A text between marks with 32 digits of its SHA-256: no text is found by trial that holds the code of itself."""
+    """A text between marks with 32 digits of its SHA-256, which the text itself cannot contain."""
     code = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
     return f"<<<text {code}\n{text}\n{code} text>>>"
 
 
 def judge_template(name: str) -> JudgeTemplate:
-    """The template of a name: `<suite>_<file>` of ours, or `PACKAGE:FOLDER/FILE` of a package; without `.txt`.
+    """The template with this name: `<suite>_<file>`, or `PACKAGE:FOLDER/FILE` of another package, without `.txt`.
 
     Raises:
         CulturevalError: There is none, or its head is wrong.
@@ -148,9 +148,9 @@ def judge_template(name: str) -> JudgeTemplate:
     package, colon, path = name.rpartition(":")
     if colon:
         return _packaged(name, package, path)
-    if name not in (own := own_templates()):
-        raise CulturevalError(f"There is no judge template {name!r}. There are: {', '.join(own)}.")
-    return own[name]
+    if name not in (templates := own_templates()):
+        raise CulturevalError(f"There is no judge template {name!r}. There are: {', '.join(templates)}.")
+    return templates[name]
 
 
 @cache
@@ -161,14 +161,14 @@ def own_templates() -> dict[str, JudgeTemplate]:
 
 
 def templates_beside(template: JudgeTemplate) -> list[JudgeTemplate]:
-    """All templates of a template's folder, itself among them, in the order of their files."""
+    """All templates of a template's folder, including itself, in the order of their files."""
     if ":" not in template.name:
         suite = template.name.removesuffix(template.text.path.name[:-4])
         return [row for name, row in own_templates().items() if name.startswith(suite)]
     package, _, path = template.name.rpartition(":")
     folder, slash, _ = path.rpartition("/")
     files = sorted(packaged_folder(package).joinpath(folder).iterdir(), key=lambda file: file.name)
-    # The folder may also hold templates of prompts, whose heads name no form of replies.
+    # The folder may also have prompt templates, which have no `form` in their heads.
     names = [file.name[:-4] for file in files if file.name.endswith(".txt") and "form" in HeadedTemplate(file).head()]
     return [judge_template(f"{package}:{folder}{slash}{name}") for name in names]
 
@@ -182,7 +182,7 @@ def _packaged(name: str, package: str, path: str) -> JudgeTemplate:
 
 
 def _read(name: str, file: Path | Traversable) -> JudgeTemplate:
-    """The template of a file; raises a CulturevalError where its head cannot be read or has wrong settings."""
+    """The template of a file; CulturevalError if its head cannot be read or has wrong settings."""
     text, of = HeadedTemplate(file), f"The judge template {name} ({file})"
     try:
         settings = {"name": name, "text": text, "short": file.name.removesuffix(".txt")} | text.head()

@@ -1,9 +1,9 @@
 """Agreement of metrics with people, and of raters on categories.
 
-JEEM (arXiv 2503.21910) Table 3 correlates metrics with people by Kendall's tau-c, by scipy. M2CQA (arXiv 2602.05437)
-Table 1 states Gwet's AC1 and the raw agreement of its annotators; Krippendorff's alpha (package krippendorff) and
-Cohen's weighted kappa (scikit-learn) are for ordered scales. AC1 is as in Gwet's Handbook of Inter-Rater Reliability
-(4th edition, 2014), which no installable package has (irrCAC needs an old scipy).
+JEEM (arXiv 2503.21910), Table 3: Kendall's tau-c between metrics and people, here by scipy. M2CQA (arXiv 2602.05437),
+Table 1: Gwet's AC1 and raw agreement of annotators. Krippendorff's alpha (package krippendorff) and Cohen's weighted
+kappa (scikit-learn) are for ordered scales. AC1 follows Gwet's Handbook of Inter-Rater Reliability (4th edition, 2014);
+no installable package has it (irrCAC needs an old scipy).
 """
 
 import math
@@ -17,7 +17,7 @@ from cultureval.metrics.statistics import finite_numbers
 
 Ratings = Sequence[Sequence[Hashable]]
 Categories = Sequence[Hashable]
-GROUPS = 50  # at most so many groups of items are left out, one after the other
+GROUPS = 50  # of items in the jackknife, at most
 
 
 class Coefficient(NamedTuple):
@@ -39,7 +39,7 @@ def kendall_tau_c(x: Sequence[float], y: Sequence[float]) -> float:
         y: n finite numbers.
 
     Returns:
-        The correlation in -1 to 1; nan if x or y is constant, as a single pair is.
+        The correlation in -1 to 1; nan if x or y is constant.
 
     Raises:
         ValueError: There is no pair, the lengths differ, or a number is not finite.
@@ -66,12 +66,12 @@ def with_interval(coefficient: Callable[[NDArray[np.int64]], float], items: Sequ
     """A coefficient with its interval of the jackknife that leaves out groups of items (Kott 2001), with Student's t.
 
     Args:
-        coefficient: From the numbers of rows to its value on these, nan where it is undefined.
-        items: The item of each row: rows of one item (several captions of one image) are left out together.
+        coefficient: From row numbers to the value on these rows; nan if undefined.
+        items: The item of each row; rows of one item (several captions of one image) are left out together.
 
     Returns:
-        The ends are nan for a single item, where no group changes the value (all raters agree on all), or where a
-        group leaves it undefined.
+        The ends are nan for a single item, if no group changes the value (all raters always agree), or if the value is
+        undefined without a group.
     """
     numbers = {item: number for number, item in enumerate(dict.fromkeys(items))}
     count, groups = len(numbers), min(len(numbers), GROUPS)
@@ -81,8 +81,8 @@ def with_interval(coefficient: Callable[[NDArray[np.int64]], float], items: Sequ
     from scipy.special import stdtrit
 
     group = (np.random.default_rng(0).permutation(count) % groups)[[numbers[item] for item in items]]
-    left = np.array([coefficient(np.flatnonzero(group != one)) for one in range(groups)])
-    error = math.sqrt((groups - 1) * float(np.var(left)))
+    jackknifed = np.array([coefficient(np.flatnonzero(group != number)) for number in range(groups)])
+    error = math.sqrt((groups - 1) * float(np.var(jackknifed)))
     if math.isnan(error) or error < 1e-12:
         return Coefficient(value, math.nan, math.nan, count)
     reach = float(stdtrit(groups - 1, 0.975)) * error
@@ -92,20 +92,20 @@ def with_interval(coefficient: Callable[[NDArray[np.int64]], float], items: Sequ
 def gwet_ac1(ratings: Ratings, categories: Categories) -> float:
     """Gwet's AC1: agreement of raters beyond chance (British J. of Mathematical and Statistical Psychology 61, 2008).
 
-    AC1 = (pa - pe) / (1 - pe), with pa the raw agreement, pi_k the mean share of category k, q the number of categories
-    and pe = sum over k of pi_k (1 - pi_k) / (q - 1). Any number of raters; missing ratings as in Gwet's handbook: an
+    AC1 = (pa - pe) / (1 - pe). pa is the raw agreement, pe = sum over k of pi_k (1 - pi_k) / (q - 1), pi_k the mean
+    share of category k, q the number of categories. Any number of raters. Missing ratings as in Gwet's handbook: an
     item counts in pi_k with at least one rating, in pa with at least two.
 
     Args:
-        ratings: Shape (N, R): the category that each of R raters gave each of N items; None or nan is not rated.
+        ratings: Shape (N, R): the category of each of N items by each of R raters; None or nan is not rated.
         categories: All q categories that raters could choose, used or not.
 
     Returns:
         The coefficient, at most 1; nan if no item has two ratings.
 
     Raises:
-        ValueError: Ratings are not a table of at least two raters, fewer than two categories, or a rating that is not
-            one of them.
+        ValueError: Ratings are no table of at least two raters, there are fewer than two categories, or a rating is
+            not in `categories`.
     """
     return _ac1(rating_counts(ratings, categories))
 
@@ -139,17 +139,17 @@ def rater_agreement(
     """
     counts = rating_counts(ratings, categories)
     of_counts: dict[str, Callable[[np.ndarray], float]] = {"raw": _raw, "AC1": _ac1, "alpha": _alpha}
-    known = items or range(len(counts))
-    found = {name: with_interval(lambda rows, of=of: of(counts[rows]), known) for name, of in of_counts.items()}
+    names = items or range(len(counts))
+    found = {name: with_interval(lambda rows, of=of: of(counts[rows]), names) for name, of in of_counts.items()}
     if len(ratings[0]) == 2:
         place = {category: number for number, category in enumerate(categories)}
-        both = np.array([[place.get(rating, -1) for rating in row] for row in ratings])
-        found["kappa"] = with_interval(lambda rows: _kappa(both[rows], len(place)), known)
+        pairs = np.array([[place.get(rating, -1) for rating in row] for row in ratings])
+        found["kappa"] = with_interval(lambda rows: _kappa(pairs[rows], len(place)), names)
     return found
 
 
 def rating_counts(ratings: Ratings, categories: Categories) -> np.ndarray:
-    """How many raters gave each item each category, shape (N, q); arguments and errors are those of `gwet_ac1`."""
+    """Number of raters for each item and category, shape (N, q); arguments and errors are those of `gwet_ac1`."""
     if len({len(row) for row in ratings}) != 1 or len(ratings[0]) < 2:
         raise ValueError("ratings must be a table of items by at least two raters")
     numbers = {category: number for number, category in enumerate(categories)}
@@ -166,7 +166,7 @@ def rating_counts(ratings: Ratings, categories: Categories) -> np.ndarray:
 
 
 def _raw(counts: np.ndarray) -> float:
-    """The mean share of agreeing pairs of ratings of an item that has two or more."""
+    """The mean share of agreeing pairs of ratings over items with two or more ratings."""
     sizes = counts.sum(axis=1)
     several, pairs = counts[sizes > 1], (sizes * (sizes - 1))[sizes > 1]
     return float(((several * (several - 1)).sum(axis=1) / pairs).mean()) if len(several) else math.nan
@@ -191,7 +191,7 @@ def _alpha(counts: np.ndarray) -> float:
 
 
 def _kappa(pairs: np.ndarray, size: int) -> float:
-    """Kappa of pairs of numbers of categories, of which -1 is not rated."""
+    """Kappa of pairs of category numbers; -1 is not rated."""
     from sklearn.metrics import cohen_kappa_score
 
     rated = pairs[(pairs >= 0).all(axis=1)]

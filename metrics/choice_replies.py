@@ -1,7 +1,7 @@
-"""Which options a generated reply names: strictly, in the form that was asked for, or leniently, in common words.
+"""Options that a generated reply names: strictly in the requested form, or leniently in common words.
 
-The rules are ours (no paper of the suites generates labels). A reply is asked to end in a line `Final answer: LABEL`
-(`prompts/generated_choices`), and may reason before it.
+The rules are ours (no paper of the suites generates labels). The prompt asks for a last line `Final answer: LABEL`
+(`prompts/generated_choices`); reasoning may come before it.
 """
 
 import re
@@ -29,8 +29,7 @@ _OPEN, _CLOSE = r"[(\[{<（【]?[^\S\n]?", r"[^\S\n]?[)\]}>）】]?"
 ARABIC = "ا ب ج د ه و ز ح ط ي ك ل م ن س ع ف ص ق ر ش ت ث خ ذ ض ظ غ".split()  # abjad, in one spelling
 LATIN = [chr(ord("A") + place) for place in range(26)]
 
-# The patterns of both profiles, for normalised text: what was asked for; what states an answer before its label; what
-# joins labels.
+# The patterns of both profiles, for normalised text: the requested words; a statement before a label; links of labels.
 _ASKED = r"(?:الاجابه النهائيه|final answer|最终答案)"
 _RIGHT = r"(?: (?:النهائيه?|الصحيح(?:ه|تان|تين)?|الصح|الصواب|الوحيده?|الانسب|الافضل|المناسبه?|الادق|للسؤال)){0,2}"
 _STATES = (
@@ -46,9 +45,9 @@ _LINKS = (
 )
 _STATEMENT = re.compile(rf"(?i)(?<!\w)(?:(?:{_STATES}){_LINKS})")
 _AND = re.compile(r"[^\S\n]?(?:[،,]\n?|[/&+、;؛\n]|(?:و|and)(?!\w)|和|و(?=\w))[^\S\n]?(?:(?:و|and) |و(?=\w))?", re.I)
-# Words before a statement in its sentence that deny, ask, suppose or report it, and words right after its label that
-# deny it. A further label in the line of a statement makes it unclear, unless a denial or a reason stands before that.
-_UNSAID = re.compile(
+# Words before a statement in its sentence that deny, ask, suppose or report it; words right after its label that deny
+# it. A second label in a statement's line makes it unclear, unless a denial or a reason comes before that label.
+_UNCERTAIN = re.compile(
     r"(?i)(?<!\w)(?:not|never|\w+nt|n?either|nor|nobody|if|whether|unless|assum\w+|suppose|least|second|worst|wrong|incorrect|"
     r"false|rule|hard|might|may|could|maybe|perhaps|possibly|people|many|most|some|others|students?|friend|first|"
     r"initially|says?|said|told|claims?|suggests?|argues?|key|misconception|example|form(?:at)?|هل|لو|اذا|ان كانت?|"
@@ -65,19 +64,19 @@ _ASIDE = re.compile(
 )
 _END = re.compile(rf"{_ASIDE.pattern}|[.؛;!](?!\w)|。", re.I)
 _SENTENCE_END = re.compile(r"[.!?؟。\n؛;]|(?<!\w)(?:but|so|بل|لكن|اذن|لذا|لذلك)(?!\w)|但|所以")
-# A line that begins another question, which models invent where they are not stopped.
+# A line that begins another question; models without a stop string invent questions.
 _NEXT_QUESTION = re.compile(
     r"(?i)\n(?:(?:السؤال|سؤال|question|q|human|user|المستخدم|问题|题目)(?![^\W\d_])[^\n:：]{0,30}[:：]|<\|?(?:im_start|user|endoftext))",
 )
 
 
 def normalise(text: str, boxed: str = "") -> str:
-    """A reply in one spelling: NFKC, digits in ASCII, one form of each Arabic letter, single spaces; lines are kept.
+    """A reply in one spelling: NFKC, ASCII digits, one form of each Arabic letter, single spaces; lines are kept.
 
-    Without diacritics, tatweel, quotation marks, and marks of Markdown and of direction.
+    Diacritics, tatweel, quotation marks, Markdown and direction marks are deleted.
 
     Args:
-        boxed: What stands for the name of a LaTeX box.
+        boxed: Text that replaces the name of a LaTeX box.
     """
     text, boxes = _MARKUP.sub(" ", text[-LONGEST_READ:]), 1
     while boxes:  # one within another, from the inside: \boxed{\text{B}}
@@ -99,19 +98,19 @@ def parse_labels(
 
     Args:
         reply: The text without reasoning; of more than `LONGEST_READ` characters the last ones are read.
-        labels: The labels that the prompt shows, one an option.
+        labels: The labels that the prompt shows, one for each option.
         options: The options' texts, which the lenient profile also reads.
-        profile: "strict": the reply ends in `Final answer: LABEL` (or الإجابة النهائية, 最终答案; the label may be on a
-            line of its own), or the whole reply is one label; no line names another label in that form. "lenient": also
-            statements of an answer ("the answer is B", الجواب ب, a LaTeX box), or else a first or last line that is a
-            label, also with a text after it (`B. Damascus`), or an option. Labels may be those shown, the Arabic or
-            Latin letter or the number of the same place, or the option's text. Sentences that deny, ask, suppose or
-            report an answer are passed over. Statements that differ or that name a further option are none. A question
-            that the model invents after its answer ends the reply, which is not strict.
-        several: Whether several may be right; the answer is then all that are named.
+        profile: "strict": the reply ends in `Final answer: LABEL` (or الإجابة النهائية, 最终答案; the label may be on
+            the next line), or the whole reply is one label. No other line gives another label in this form.
+            "lenient": also statements ("the answer is B", الجواب ب, a LaTeX box). Without statements, a first or
+            last line that is a label, alone or with a text (`B. Damascus`), or an option. A label may be the shown
+            one, the Arabic or Latin letter or the number of the same position, or the option's text. Sentences that
+            deny, ask, suppose or report an answer are ignored. Different statements, or a second option in one,
+            give no answer. A question that the model invents ends the reply; such a reply is not strict.
+        several: Whether several options may be right; the answer is then all named options.
 
     Returns:
-        Positions from 0, ascending; None where the reply names none, or (unless `several`) more than one.
+        Positions from 0, ascending; None for no option, or (unless `several`) more than one.
 
     Raises:
         ValueError: An unknown profile.
@@ -128,56 +127,61 @@ def parse_labels(
 
 
 class _Names:
-    """How the options of one question can be named.
+    """The names of the options of one question.
 
     Attributes:
-        own: Normalised label -> position.
-        spelled: Any name, in lower case -> its position; None where it can mean no option, or several.
-        one: The name of an option, perhaps in brackets.
-        lone: A name that stands for an option wherever it stands.
+        labels: Normalised label -> position.
+        spelled: Any name, in lower case -> its position; None if it means no option or several.
+        pattern: The name of an option, perhaps in brackets.
+        unambiguous: A name that means an option in any position.
     """
 
     def __init__(self, labels: Sequence[str], options: Sequence[str]) -> None:
-        self.own = {normalise(label): place for place, label in enumerate(labels)}
+        self.labels = {normalise(label): place for place, label in enumerate(labels)}
         texts = [normalise(option).lower().strip(" .،,") for option in options]
-        named = [(text, place) for place, text in enumerate(texts) if text]
+        pairs = [(text, place) for place, text in enumerate(texts) if text]
         for place in range(len(labels)):
-            named += [(row[place].lower(), place) for row in (ARABIC, LATIN) if place < len(row)]
-            named.append((str(place + 1), place))
+            pairs += [(row[place].lower(), place) for row in (ARABIC, LATIN) if place < len(row)]
+            pairs.append((str(place + 1), place))
         self.spelled: dict[str, int | None] = {name.lower(): None for name in (*ARABIC, *LATIN)}
-        self.spelled |= {name: place for name, place in named if all(at == place for one, at in named if one == name)}
-        self.spelled |= {name: None for name, place in named if any(at != place for one, at in named if one == name)}
-        self.spelled |= {label.lower(): place for label, place in self.own.items()}
-        shown = {*(label.lower() for label in self.own), *texts}
-        capitals = _one_of(name.upper() for name in self.spelled if re.fullmatch("[a-z]", name) and name not in shown)
-        others = _one_of(name for name in self.spelled if not re.fullmatch("[a-z]", name) or name in shown)
+        self.spelled |= {
+            name: place for name, place in pairs if all(at == place for other, at in pairs if other == name)
+        }
+        self.spelled |= {
+            name: None for name, place in pairs if any(at != place for other, at in pairs if other == name)
+        }
+        self.spelled |= {label.lower(): place for label, place in self.labels.items()}
+        shown = {*(label.lower() for label in self.labels), *texts}
+        capitals = _any_of(name.upper() for name in self.spelled if re.fullmatch("[a-z]", name) and name not in shown)
+        any_case = _any_of(name for name in self.spelled if not re.fullmatch("[a-z]", name) or name in shown)
         no_article = r"(?!(?<=[AaIi]) (?!(?:is|because|since|as|and|or|for|with|based|according|not) )(?-i:[a-z]))"
-        self.one = re.compile(rf"{_OPEN}(?P<label>(?-i:{capitals})|{others})(?!\w|[.,]\d){no_article}{_CLOSE}", re.I)
-        clear = {*self.own, *LATIN[: len(labels)], *(text for text in texts if len(text) > 2)}
-        self.lone = re.compile(rf"(?<!\w)(?:{_one_of(clear)})(?!\w)")
+        label = rf"(?P<label>(?-i:{capitals})|{any_case})(?!\w|[.,]\d)"
+        self.pattern = re.compile(rf"{_OPEN}{label}{no_article}{_CLOSE}", re.I)
+        clear = {*self.labels, *LATIN[: len(labels)], *(text for text in texts if len(text) > 2)}
+        self.unambiguous = re.compile(rf"(?<!\w)(?:{_any_of(clear)})(?!\w)")
 
     def read(self, text: str, place: int) -> tuple[set[int], int]:
-        """The options that a text names from a place on, and where their names end; {} for none.
+        """The options that a text names from a position on, and the end of their names; {} for none.
 
         Raises:
             ValueError: A name can be read in two ways.
         """
         places: set[int] = set()
-        found = self.one.match(text, place)
+        found = self.pattern.match(text, place)
         while found:
             if (here := self.spelled[found["label"].lower()]) is None:
                 raise ValueError(f"{found.group()!r} is not one option")
             places, place = places | {here}, found.end()
             joined = _AND.match(text, place)
-            found = self.one.match(text, joined.end()) if joined else None
+            found = self.pattern.match(text, joined.end()) if joined else None
         return places, place
 
     def has_others(self, text: str, places: set[int]) -> bool:
-        """Whether a text names an option beside those at some places."""
-        return any(self.spelled[one.group().lower()] not in places for one in self.lone.finditer(text))
+        """Whether a text names an option that is not in `places`."""
+        return any(self.spelled[match.group().lower()] not in places for match in self.unambiguous.finditer(text))
 
 
-def _one_of(names: Iterable[str]) -> str:
+def _any_of(names: Iterable[str]) -> str:
     return "|".join(map(re.escape, sorted(names, key=len, reverse=True))) or "(?!)"
 
 
@@ -187,9 +191,9 @@ def _names(labels: tuple[str, ...], options: tuple[str, ...]) -> _Names:
 
 
 def _lenient(text: str, names: _Names, several: bool) -> Answer:
-    """The options of all statements, which agree, else of a first or last line: a label alone, or before a text."""
+    """The options of all statements if they agree; without statements those of a first or last line."""
     try:
-        named = [one for match in _STATEMENT.finditer(text) if (one := _stated(text, match, names, several))]
+        named = [stated for match in _STATEMENT.finditer(text) if (stated := _stated(text, match, names, several))]
         if not named:
             lines = {line.strip(" .،,!。") for line in (text.partition("\n")[0], text.rpartition("\n")[2])}
             read = [(line, *names.read(line, 0)) for line in lines]
@@ -201,21 +205,21 @@ def _lenient(text: str, names: _Names, several: bool) -> Answer:
 
 
 def _is_alone(line: str, places: set[int], end: int, names: _Names) -> bool:
-    """Whether a line holds the names that end there and nothing else, or a text after `B. ` without another name."""
+    """Whether only names, or a text after `B. ` without further names, are in a line."""
     rest = line[end:]
     marked = rest[:1] in (".", ":", "-") and rest[1:2] == " " or line[end - 1] in ")]" and rest[:1] == " "
     return not rest or (marked and not names.has_others(rest, places))
 
 
 def _stated(text: str, match: re.Match[str], names: _Names, several: bool) -> set[int]:
-    """The options that a statement names; {} where its sentence denies, asks, supposes or reports it.
+    """The options that a statement names; {} if its sentence denies, asks, supposes or reports it.
 
     Raises:
-        ValueError: As of `_Names.read`, or it is followed by a further option: in its sentence, of several in its line.
+        ValueError: As of `_Names.read`; or a further option follows in its sentence (with `several` in its line).
     """
     places, end = names.read(text, match.end())
     before = _SENTENCE_END.split(text[max(0, match.start() - _LONGEST_SENTENCE) : match.start()])[-1]
-    if not places or _UNSAID.search(before) or _DENIED.match(text, end):
+    if not places or _UNCERTAIN.search(before) or _DENIED.match(text, end):
         return set()
     rest = (_ASIDE if several else _END).split(text[end : end + _LONGEST_SENTENCE], maxsplit=1)[0]
     if names.has_others(rest, places):
@@ -224,29 +228,31 @@ def _stated(text: str, match: re.Match[str], names: _Names, several: bool) -> se
 
 
 def _strict(text: str, names: _Names, several: bool) -> Answer:
-    """The options of the last line in the form that was asked for, unless another line names others in it."""
+    """The options of the last line in the requested form; None if another line gives others in this form."""
     lines = text.split("\n")
-    asked = re.compile(rf"{_ASKED} ?[:：]? ?(?P<rest>.*)", re.I)
-    alone = [place for place, line in enumerate(lines) if (found := asked.fullmatch(line)) and not found["rest"]]
+    requested = re.compile(rf"{_ASKED} ?[:：]? ?(?P<rest>.*)", re.I)
+    alone = [place for place, line in enumerate(lines) if (found := requested.fullmatch(line)) and not found["rest"]]
     if alone and alone[-1] < len(lines) - 1 and (several or alone[-1] == len(lines) - 2):  # the labels are below
         lines[alone[-1] :] = [lines[alone[-1]] + ("،" if several else "").join(lines[alone[-1] + 1 :])]
-    found = asked.fullmatch(lines[-1])
+    found = requested.fullmatch(lines[-1])
     if not found and len(lines) > 1:
         return None
     stated = _labels_alone(found["rest"] if found else lines[-1], names, several)
     if several:
-        named = {_labels_alone(one["rest"], names, True) for line in lines[:-1] if (one := asked.fullmatch(line))}
+        named = {
+            _labels_alone(match["rest"], names, True) for line in lines[:-1] if (match := requested.fullmatch(line))
+        }
         return stated if named <= {stated, None} else None
-    label = rf"(?<!\w){_ASKED} ?[:：]?\s?{_OPEN}(?P<label>{_one_of(names.own)})(?!\w)"
-    places = {names.own.get(one["label"]) for one in re.finditer(label, text, re.I)}
+    label = rf"(?<!\w){_ASKED} ?[:：]?\s?{_OPEN}(?P<label>{_any_of(names.labels)})(?!\w)"
+    places = {names.labels.get(match["label"]) for match in re.finditer(label, text, re.I)}
     return stated if {(place,) for place in places - {None}} <= {stated} else None
 
 
 def _labels_alone(rest: str, names: _Names, several: bool) -> Answer:
-    """The labels after the words that were asked for, which are nothing else."""
+    """The labels of a text that has only labels; else None."""
     rest = rest.strip().rstrip("!！")
     if several:
-        places = {names.own.get(part.strip(" ()[]<>")) for part in re.split(r"[،,、]", rest.rstrip(" ."))}
+        places = {names.labels.get(part.strip(" ()[]<>")) for part in re.split(r"[،,、]", rest.rstrip(" ."))}
         return None if None in places else tuple(sorted(place for place in places if place is not None))
-    label = re.fullmatch(rf"{_OPEN}(?P<label>{_one_of(names.own)}){_CLOSE} ?[.。]?", rest)
-    return (names.own[label["label"]],) if label else None
+    label = re.fullmatch(rf"{_OPEN}(?P<label>{_any_of(names.labels)}){_CLOSE} ?[.。]?", rest)
+    return (names.labels[label["label"]],) if label else None

@@ -26,7 +26,7 @@ class Declared:
             items), or "bound" (the score of a trivial answer).
         higher_is_better: Whether higher values are better.
         range: Of an item's score, and so of a mean.
-        of_sums: Of a corpus score the function "module:name", [..., P] -> [...], from the sum of its items' statistics.
+        of_sums: For corpus scores, "module:name" of the function [..., P] -> [...] of its items' summed statistics.
     """
 
     role: Role = "companion"
@@ -51,18 +51,18 @@ def declare(
 
     Args:
         lower: Names of metrics for which lower is better.
-        ranges: Of metrics that are no shares between 0 and 1.
-        sums: Corpus scores -> the function of their sums.
+        ranges: Metric -> range, if it is not 0 to 1.
+        sums: Corpus score -> the function of its sums.
 
     Raises:
         ValueError: A name is duplicated, or a role is given to an unknown name.
     """
-    names, known, sums = (headline, *others), dict(ranges or {}), sums or {}
-    if len(set(names)) < len(names) or not {*counts, *bounds, *lower, *known, *sums} <= set(names):
+    names, limits, sums = (headline, *others), dict(ranges or {}), sums or {}
+    if len(set(names)) < len(names) or not {*counts, *bounds, *lower, *limits, *sums} <= set(names):
         raise ValueError(f"names must be different, and roles must be of these: {', '.join(names)}")
     roles: dict[str, Role] = dict.fromkeys(counts, "count") | dict.fromkeys(bounds, "bound") | {headline: "headline"}
     return {
-        name: Declared(roles.get(name, "companion"), name not in lower, known.get(name, SHARE), sums.get(name, ""))
+        name: Declared(roles.get(name, "companion"), name not in lower, limits.get(name, SHARE), sums.get(name, ""))
         for name in names
     }
 
@@ -70,7 +70,7 @@ def declare(
 # The metrics of multiple-choice and multi-select questions of any suite, each set's headline first.
 MULTIPLE_CHOICE = declare("acc_norm", "acc")
 MULTI_SELECT = declare("gold_probability_mass", "gold_set_match")
-# Of generated replies, which no other metric's names share, so that no average holds both forms.
+# Of generated replies; no other metric has these names, so that no average mixes both forms.
 CHOICE_REPLIES = declare(
     *("acc_strict", "acc_lenient", "invalid_strict", "invalid_lenient"),
     counts=["invalid_strict", "invalid_lenient"],

@@ -1,4 +1,4 @@
-"""Scores of items whose options are ranked by the model's log-probabilities.
+"""Scores of items with options ranked by the model's log-probabilities.
 
 QIMMA paper (arXiv 2604.03395) section 5.1: accuracy of multiple choice is Eq. 1-2, the gold probability mass of
 multi-select items Eq. 3-4. QIMMA's task code divides each log-probability by the number of code points of its option
@@ -48,8 +48,7 @@ def gold_probability_mass(
 ) -> float:
     """Share of probability on the gold options: softmax over all options, summed over gold (section 5.1, Eq. 3-4).
 
-    The headline of MizanQA, whose items may have several correct options. Errors are those of
-    `char_normalized_accuracy`.
+    The headline of MizanQA with its several correct options. Errors are those of `char_normalized_accuracy`.
 
     Args:
         logprobs: K finite log-probabilities, one per option.
@@ -64,7 +63,7 @@ def gold_probability_mass(
 
 
 def gold_set_match(logprobs: Sequence[float], choices: Sequence[str], gold: int | Sequence[int]) -> float:
-    """Whether the gold options are exactly the most likely ones per code point, taking as many as there are gold ones.
+    """Whether the K most likely options per code point are exactly the K gold options.
 
     In QIMMA's task code for MizanQA, in addition to the probability mass; not in the paper. Arguments and errors are
     those of `gold_probability_mass`; of tied options the first ones count as chosen.
@@ -78,10 +77,10 @@ def gold_set_match(logprobs: Sequence[float], choices: Sequence[str], gold: int 
 def scores_of_options(
     metric: str, logprobs: Sequence[float], choices: Sequence[str], tokens: Sequence[int] | None = None
 ) -> list[float]:
-    """What a metric orders the options of an item by: the option that it counts as chosen has the largest.
+    """A metric's scores of an item's options; the chosen option has the largest score.
 
     Args:
-        metric: Its name; the log-probabilities of one that is not known here are taken as they are.
+        metric: Its name; for other metrics the scores are the log-probabilities.
         logprobs: K finite log-probabilities, one per option.
         choices: K option texts, as they were scored.
         tokens: K numbers of tokens, for metrics of means per token (visual dialogue, small galleries); None: unknown.
@@ -114,7 +113,7 @@ def _best_is_gold(scores: Floats, gold: int) -> float:
 
 def _gold_positions(gold: int | Sequence[int], count: int) -> list[int]:
     found = np.atleast_1d(np.asarray(gold)).tolist()
-    known = all(type(one) is int and 0 <= one < count for one in found)
-    if not known or not found or len(set(found)) < len(found):
+    valid = all(type(index) is int and 0 <= index < count for index in found)
+    if not valid or not found or len(set(found)) < len(found):
         raise ValueError(f"gold must be one or several different integers of 0 to {count - 1}, not {gold!r}")
     return found

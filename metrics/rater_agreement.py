@@ -1,4 +1,4 @@
-"""The agreement of raters, of the module `agreement`, under the name that programs import it by."""
+"""The agreement of raters: functions of `agreement` under the name that other programs import."""
 
 from cultureval.metrics.agreement import gwet_ac1, krippendorff_alpha, rater_agreement
 

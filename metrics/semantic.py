@@ -21,9 +21,9 @@ DEFAULT_MODEL = "aubmindlab/bert-base-arabertv02"
 # JEEM section 5.1.1: CAMeLBERT, trained on MSA and dialects, hence the variant `mix`; the paper names no
 # layer. We chose 9 of 12: the package bert-score uses it for bert-base-uncased and multilingual BERT.
 CAPTION_MODEL, CAPTION_LAYER = "CAMeL-Lab/bert-base-arabic-camelbert-mix", 9
-NO_MODEL = "none"  # as the captions' model: their BERTScore is left out
+NO_MODEL = "none"  # the setting that leaves out the captions' BERTScore
 MAX_TOKENS = 512
-PAIRS_AT_ONCE = 500  # the package holds the token vectors of all its texts, about 1.5 MB each
+PAIRS_AT_ONCE = 500  # the package keeps the token vectors of all texts, about 1.5 MB each
 
 
 def bertscore_model() -> str:
@@ -62,10 +62,10 @@ def bertscore(
 
     Args:
         predictions: N texts.
-        references: N references, each one text or several; of several the best value is used, separately for precision,
+        references: N references, each one text or several; the best of several is used, separately for precision,
             recall and F1, as in the package.
         model: Hub id or folder of an encoder with its tokenizer.
-        num_layers: The layer whose token vectors are compared, counted from 1; None: the last.
+        num_layers: The layer of the compared token vectors, from 1; None: the last.
         device: torch device.
         batch_size: Texts per batch.
 
@@ -84,8 +84,11 @@ def bertscore(
         raise ValueError("there is no text to score")
     if not all(groups):
         raise ValueError(f"item {[bool(group) for group in groups].index(False)} has no reference")
-    asked = [[(_clean(text), _clean(one)) for one in group] for text, group in zip(predictions, groups, strict=True)]
-    pairs = sorted({pair for group in asked for pair in group if all(pair)}, key=lambda pair: -len(pair[0]))
+    groups_of_pairs = [
+        [(_clean(text), _clean(reference)) for reference in group]
+        for text, group in zip(predictions, groups, strict=True)
+    ]
+    pairs = sorted({pair for group in groups_of_pairs for pair in group if all(pair)}, key=lambda pair: -len(pair[0]))
     scores: dict[tuple[str, str], tuple[float, ...]] = {}
     with Progress(len(pairs), "BERTScore", "pair") as progress:
         for start in range(0, len(pairs), PAIRS_AT_ONCE):
@@ -93,20 +96,22 @@ def bertscore(
             found = _score_pairs(part, load_encoder(local_copy(model), num_layers, device), batch_size)
             scores |= dict(zip(part, map(tuple, found.tolist()), strict=True))
             progress.update(len(part))
-    best = [np.max([scores.get(pair, (0.0, 0.0, 0.0)) for pair in group], axis=0) for group in asked]
+    best = [np.max([scores.get(pair, (0.0, 0.0, 0.0)) for pair in group], axis=0) for group in groups_of_pairs]
     columns = np.asarray(best, dtype=np.float64).reshape(-1, 3).T
     return dict(zip(("precision", "recall", "f1"), columns, strict=True))
 
 
 def _score_pairs(pairs: Sequence[tuple[str, str]], encoder: tuple[Any, Any], batch_size: int) -> np.ndarray:
-    """[N, 3] precision, recall and F1; 0 where a text has no token but special ones, which have no weight."""
+    """[N, 3] precision, recall and F1; 0 if a text has only special tokens, which have no weight."""
     from bert_score.utils import bert_cos_score_idf
 
     tokenizer, network = encoder
     weights = defaultdict(lambda: 1.0, {tokenizer.cls_token_id: 0.0, tokenizer.sep_token_id: 0.0})
-    ours, theirs = (list(side) for side in zip(*pairs, strict=True))
+    predicted, golds = (list(side) for side in zip(*pairs, strict=True))
     device = str(network.device)
-    found = bert_cos_score_idf(network, theirs, ours, tokenizer, weights, batch_size=batch_size, device=device).numpy()
+    found = bert_cos_score_idf(
+        network, golds, predicted, tokenizer, weights, batch_size=batch_size, device=device
+    ).numpy()
     return np.where(np.isnan(found).any(axis=1, keepdims=True), 0, found)
 
 
@@ -129,8 +134,8 @@ def load_encoder(model: str, num_layers: int | None, device: str) -> tuple[Any, 
     try:
         most = AutoConfig.from_pretrained(model).num_hidden_layers
         layers = most if num_layers is None else num_layers
-        kept = {"num_hidden_layers": min(max(1, layers), most), "dtype": torch.float32}
-        tokenizer, network = load_sound(AutoModel, model, MAX_TOKENS, ["pooler"], **kept)
+        settings = {"num_hidden_layers": min(max(1, layers), most), "dtype": torch.float32}
+        tokenizer, network = load_sound(AutoModel, model, MAX_TOKENS, ["pooler"], **settings)
     except Exception as error:
         first_line = str(error).strip().partition("\n")[0]
         variables = f"{variable_of('bertscore_model')} (captions: {variable_of('caption_bertscore_model')})"

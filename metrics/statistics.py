@@ -1,10 +1,10 @@
-"""Standard errors of scores of items that are not independent, and p-values of several tests together.
+"""Standard errors of scores of clustered items, and p-values of several tests together.
 
-With v the score of G clusters and v_g that without cluster g, the cluster adds sqrt((G - 1) / G) (v - v_g) to the
-standard error, whose square is the sum of squares: the jackknife over clusters. It is sd(ddof=1) / sqrt(n) for a mean
-of items alone, CR3 for clustered means (Cameron and Miller, J. Human Resources 50, 2015), and right for ratios and
-corpus scores. For clusters of one size it is Liang and Zeger's estimator (Biometrika 73, 1986), as Miller uses it for
-evaluations (arXiv 2411.00640), times sqrt(G / (G - 1)).
+The standard error is the jackknife over clusters. v is the score of all G clusters, v_g that without cluster g. The
+cluster adds sqrt((G - 1) / G) (v - v_g); the error is the root of the sum of squares. For a mean of independent
+items it is sd(ddof=1) / sqrt(n), for clustered means CR3 (Cameron and Miller, J. Human Resources 50, 2015). It also
+holds for ratios and corpus scores. For clusters of equal size it is sqrt(G / (G - 1)) times Liang and Zeger's
+estimator (Biometrika 73, 1986), which Miller uses for evaluations (arXiv 2411.00640).
 """
 
 import math
@@ -24,10 +24,10 @@ class ClusterErrors(NamedTuple):
 
     Attributes:
         value: The score; nan without an item.
-        error: Its standard error; nan for fewer than two clusters, and where all clusters score alike, which says
-            nothing of it. Of a share that is 0 or 1 it is Wilson's for so many clusters.
-        adds: What each cluster adds to the error: the error is the root of the sum of squares. Scores that share
-            clusters vary together: what a cluster adds to them is summed before it is squared. {} without an error.
+        error: Its standard error; nan for fewer than two clusters, and if all clusters have the same score. For a share
+            of 0 or 1 it is Wilson's for this number of clusters.
+        adds: Cluster -> its contribution; the error is the root of the sum of squares. For a mean of scores with shared
+            clusters, contributions are summed before squaring. {} without an error.
     """
 
     value: float
@@ -39,8 +39,8 @@ def errors_of_ratio(num: ArrayLike, den: ArrayLike, clusters: Sequence[Hashable]
     """A score that is sum(num) / sum(den): a mean (den 1), a recall, a rate of some items.
 
     Args:
-        num: [N] finite; what each item adds.
-        den: [N] how often it counts; at least 0.
+        num: [N] finite; the items' numerators.
+        den: [N] the items' weights, at least 0.
         clusters: The cluster of each item; any hashable names.
         share: Whether the score lies between 0 and 1.
     """
@@ -66,7 +66,7 @@ def errors_of_sums(
 
 
 def jackknife(sums: Floats, score: Callable[[Floats], Floats] | None = None) -> tuple[float, Floats]:
-    """A score of clusters, and what each adds to its error [G]: nan for fewer than two clusters.
+    """A score of clusters, and their contributions to its error [G]; nan for fewer than two clusters.
 
     Args:
         sums: [G, P] the statistics of each cluster; of a ratio [G, 2] its numerator and denominator.
@@ -85,7 +85,7 @@ def jackknife(sums: Floats, score: Callable[[Floats], Floats] | None = None) -> 
 
 
 def at_ends(value: float, adds: Floats, share: bool) -> Floats:
-    """What clusters add to the error [G] where it may be that all score alike: nan, or Wilson's of a share 0 or 1."""
+    """The contributions to the error [G]. If all are 0, they are nan, or Wilson's for a share of 0 or 1."""
     if not np.square(adds).sum() < TINY**2:
         return adds
     size, end = len(adds), share and min(abs(value), abs(1 - value)) < TINY
@@ -96,8 +96,8 @@ def _by_cluster(clusters: Sequence[Hashable], table: Floats) -> tuple[list[Hasha
     """The names of the G clusters, and the sums [G, P] of the columns of a table [N, P]."""
     if len(clusters) != len(table):
         raise ValueError(f"there are {len(table)} values but {len(clusters)} clusters")
-    if len(odd := np.flatnonzero(~np.isfinite(table).all(axis=1))):
-        raise ValueError(f"score {odd[0]} is not finite")
+    if len(wrong := np.flatnonzero(~np.isfinite(table).all(axis=1))):
+        raise ValueError(f"score {wrong[0]} is not finite")
     places: dict[Hashable, int] = {}
     members = [places.setdefault(cluster, len(places)) for cluster in clusters]
     return list(places), np.stack([np.bincount(members, column, len(places)) for column in table.T], axis=1)
@@ -112,13 +112,13 @@ def _of_clusters(
     return ClusterErrors(value, error, {} if math.isnan(error) else dict(zip(names, adds.tolist(), strict=True)))
 
 
-def finite_numbers(values: Sequence[float], one: str) -> Floats:
-    """[n] the values; a ValueError, which calls each `one`, where there is none, or one is not finite."""
+def finite_numbers(values: Sequence[float], name: str) -> Floats:
+    """[n] the values; ValueError if there is none or one is not finite, with `name` for a value."""
     numbers = np.asarray(values, dtype=np.float64)
     if numbers.ndim != 1 or not numbers.size:
-        raise ValueError(f"a non-empty list of numbers is needed ({one} 0, 1, ...), not one of shape {numbers.shape}")
-    if len(odd := np.flatnonzero(~np.isfinite(numbers))):
-        raise ValueError(f"{one} {odd[0]} is {numbers[odd[0]]}, not finite")
+        raise ValueError(f"a non-empty list of numbers is needed ({name} 0, 1, ...), not one of shape {numbers.shape}")
+    if len(wrong := np.flatnonzero(~np.isfinite(numbers))):
+        raise ValueError(f"{name} {wrong[0]} is {numbers[wrong[0]]}, not finite")
     return numbers
 
 

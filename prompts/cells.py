@@ -1,4 +1,4 @@
-"""Checked access to the cells of a dataset row. Each reader names the one column that its source publishes."""
+"""Checked access to the cells of a dataset row."""
 
 import math
 import re
@@ -11,12 +11,12 @@ from cultureval.runtime.data.image_store import png_bytes, store_image
 from cultureval.runtime.errors import BadRow, MissingColumn
 from cultureval.runtime.zero_width import without_marks
 
-# Characters that stand in no sound text: the replacement character, controls but white space, lone surrogates.
+# Signs of a broken encoding: the replacement character, controls except white space, lone surrogates.
 _DAMAGE = re.compile("[\ufffd\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff]")
 
 
 def cell(row: Mapping[str, Any], column: str) -> Any:
-    """The value of a cell; MissingColumn, with the columns found, where the row has no such column."""
+    """The value of a cell; MissingColumn, with the columns found, if the row has no such column."""
     if column not in row:
         found = ", ".join(name for name in map(str, row) if not name.startswith("__"))
         raise MissingColumn(f"no column {column!r}; columns found: {found}")
@@ -24,7 +24,7 @@ def cell(row: Mapping[str, Any], column: str) -> Any:
 
 
 def is_empty(value: Any) -> bool:
-    """Whether a cell holds nothing: null, NaN, or text of white space only."""
+    """Whether a cell is null, NaN, or text of white space only."""
     return (
         value is None
         or (isinstance(value, float) and math.isnan(value))
@@ -46,12 +46,12 @@ def text_cell(row: Mapping[str, Any], column: str) -> str:
 
 
 def optional_text(row: Mapping[str, Any], column: str) -> str | None:
-    """As `text_cell`, but None where the cell is empty or the row has no such column."""
+    """As `text_cell`, but None if the cell is empty or the row has no such column."""
     return nullable_text(row, column) if column in row else None
 
 
 def nullable_text(row: Mapping[str, Any], column: str) -> str | None:
-    """As `text_cell`, but None where the cell is empty."""
+    """As `text_cell`, but None if the cell is empty."""
     return None if is_empty(cell(row, column)) else readable(row[column], column)
 
 
@@ -83,7 +83,7 @@ def text_list(values: Any, column: str, fewest: int = 1) -> list[str]:
 
 
 def comparable(text: str) -> str:
-    """A text as it is compared with others: in NFC, without direction marks and zero-width characters, stripped."""
+    """A text for comparisons: in NFC, without direction marks and zero-width characters, stripped."""
     return unicodedata.normalize("NFC", without_marks(text)).strip()
 
 
@@ -129,7 +129,7 @@ def image_bytes(value: Any, folder: Path) -> bytes:
 
 
 def _roots(folder: Path) -> list[Path]:
-    """Folders of a source's files: its own and, for a snapshot in the hub's cache, the one it links to."""
+    """Folders of a source's files: its own and, for a snapshot in the hub's cache, the target of its links."""
     folder = folder.resolve()
     snapshots = next((parent for parent in folder.parents if parent.name == "snapshots"), None)
     return [folder, snapshots.parent / "blobs"] if snapshots else [folder]

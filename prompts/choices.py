@@ -1,8 +1,8 @@
-"""Questions with options, or with free answers: prepared rows, and the functions that make LightEval Docs of them.
+"""Questions with options, or with free answers: prepared rows, and their LightEval Docs.
 
-The query is the row's `prompt`, the continuations scored are the options' labels; there is no instruction and no
-system prompt. Where the answer is generated, the query also says how to answer, in the task's language (a text of the
-folder `templates/generated_choices`).
+The query is the row's `prompt`, the scored continuations are the options' labels. There is no instruction and no system
+prompt. For generated answers the query also has an instruction in the task's language (a text of the folder
+`templates/generated_choices`).
 """
 
 import hashlib
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from lighteval.tasks.requests import Doc
 
 
-# The word that asks for the label to be continued, which questions with generated answers lack.
+# The last word of a prompt before a scored label; prompts for generated answers do not have it.
 _CUE = re.compile(r"\s*\n[^\S\n]*(?:الإجابة|الاجابة|الجواب|Answer|答案)(?: الصحيحة)?[^\S\n]*[:：]?\s*\Z")
 SEPARATORS = {"ar": "، ", "zh": "、"}
 
@@ -30,7 +30,7 @@ class ChoiceSpecific(DocSpecific, total=False):
     """A multiple-choice or multi-select question.
 
     Attributes:
-        permutation: The order of the source's options, for sources whose options are shuffled.
+        permutation: The order of the source's options, if they are shuffled.
         options: The options' texts; the Doc's choices are their labels.
     """
 
@@ -45,7 +45,7 @@ def choice_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc"
 
 
 def multi_select_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc":
-    """Doc of a multi-select row; the gold is always a list of positions: a details column holds one type."""
+    """Doc of a multi-select row; the gold is always a list of positions, since a details column has one type."""
     return _labelled_doc(row, task_name, list(row["index"]))
 
 
@@ -55,10 +55,10 @@ def _labelled_doc(row: Mapping[str, Any], task_name: str | None, gold: int | lis
 
 
 class ChoiceReplySpecific(ChoiceSpecific):
-    """A question whose answer is generated.
+    """A question with a generated answer.
 
     Attributes:
-        labels: The labels that the prompt shows, one an option.
+        labels: The labels in the prompt, one for each option.
         right: Positions of the right options, from 0.
     """
 
@@ -67,17 +67,17 @@ class ChoiceReplySpecific(ChoiceSpecific):
 
 
 def instruction_name(language: str, several: bool) -> str:
-    """The template of the instruction in a language, for questions with one or with several right options."""
+    """The name of the instruction's template, for questions with one or with several right options."""
     return f"generated_choices/{language}_{'several' if several else 'one'}"
 
 
 def choice_reply_prompt(language: str, several: bool) -> "Callable[..., Doc]":
-    """The prompt function of a language with an instruction (ar, en or zh); `several`: several options may be right."""
+    """The prompt function for a language (ar, en or zh); `several`: several options may be right."""
     return partial(_reply_doc, instruction=instruction_name(language, several), language=language)
 
 
 def _reply_doc(row: Mapping[str, Any], task_name: str | None = None, *, instruction: str, language: str) -> "Doc":
-    """The Doc of a row; its one choice is the right last line, which few-shot examples show."""
+    """The Doc of a row; its only choice is the right last line, for few-shot examples."""
     labels, separator = [label.strip() for label in row["labels"]], SEPARATORS.get(language, ", ")
     asked = load_template(instruction).render(labels=separator.join(labels)).strip()
     last_line = asked.rpartition("\n")[2]
@@ -94,8 +94,8 @@ def answer_prompt(row: Mapping[str, Any], task_name: str | None = None, judge: s
     """Doc of a question; its choices, all gold, are the right answers.
 
     Args:
-        row: `prompt`, `answers` and, where a judge reads the answers, `slots` of the judge's template.
-        judge: Name of that template.
+        row: `prompt`, `answers` and, with a judge, `slots` of the judge's template.
+        judge: Name of the judge's template; "": none.
     """
     specific = DocSpecific(**fields_of(row, DocSpecific))
     if judge:
@@ -115,15 +115,15 @@ def choice_row(
     """A prepared row of a question with labelled options.
 
     Args:
-        template: Name of the template, which names the labels and has the slots `$question` and `$options`.
+        template: Name of a template with labels and the slots `$question` and `$options`.
         options: The options' texts, without labels.
         index: Positions of the right options, from 0.
-        context: The passage that the question is about; rows with the same passage are one cluster. The template has a
-            slot `$context`, or names the template of such rows in `also: {passage: FILE}`.
+        context: The passage of the question; rows with one passage are one cluster. The template has a slot `$context`,
+            or a template for passages in `also: {passage: FILE}`.
 
     Raises:
-        CulturevalError: The template names no labels, or none for passages, or has an unknown slot.
-        BadRow: It names fewer labels than there are options.
+        CulturevalError: The template has no labels, no template for passages, or an unknown slot.
+        BadRow: It has fewer labels than there are options.
     """
     used = load_template(template)
     if context and not used.has_slot("context"):

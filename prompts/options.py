@@ -1,6 +1,6 @@
-"""Labels of options as sources write them, and golds that name an option by its letter.
+"""Labels of options in sources, and golds that are a letter.
 
-A gold is a letter, Arabic or Latin, or a number whose base the source's card gives; nothing is inferred from a column.
+A gold is an Arabic or Latin letter, or a number with a base from the source's card; nothing is inferred from a column.
 """
 
 import ast
@@ -23,10 +23,10 @@ LONGEST_LIST = 100_000  # characters of a list as Python writes it
 
 
 def label_index(text: str) -> int | None:
-    """The position that a label alone means: Arabic (أ or its variants, ه for هـ) or Latin, either case.
+    """The position of a label: Arabic (أ or its variants, ه for هـ) or Latin, in either case.
 
     Returns:
-        0 for أ, ا, A, a; 4 for هـ, ه, E; None where the text is not just a label.
+        0 for أ, ا, A, a; 4 for هـ, ه, E; None if the text is not only a label.
     """
     letter = re.sub(r"(?<=\w)[\u064b-\u0652]$", "", text.strip().strip("().:-– ").strip())
     if len(letter) == 1 and letter.isascii() and letter.isalpha():
@@ -43,7 +43,7 @@ def split_label(text: str) -> tuple[int | None, str]:
 
 
 def gold_position(value: Any, count: int, column: str) -> int:
-    """The position, from 0, of the one of `count` options that a letter names; any other value is a BadRow."""
+    """The position, from 0, of the option with this letter among `count`; BadRow for any other value."""
     position = label_index(comparable(value)) if isinstance(value, str) else None
     if position is None or position >= count:
         raise BadRow(column, value, f"is not the letter of one of the {count} options")
@@ -51,8 +51,12 @@ def gold_position(value: Any, count: int, column: str) -> int:
 
 
 def checked_positions(positions: Sequence[int], count: int, value: Any, column: str) -> list[int]:
-    """Positions of right options, ascending; a BadRow where there is none, one twice, or one outside the options."""
-    if not positions or len(set(positions)) < len(positions) or not all(0 <= one < count for one in positions):
+    """Positions of right options, ascending; BadRow for none, a repeated or an outside position."""
+    if (
+        not positions
+        or len(set(positions)) < len(positions)
+        or not all(0 <= position < count for position in positions)
+    ):
         raise BadRow(column, value, f"does not name one or more of the {count} options, each once")
     return sorted(positions)
 
@@ -60,16 +64,16 @@ def checked_positions(positions: Sequence[int], count: int, value: Any, column: 
 def lettered_columns(
     row: Mapping[str, Any], columns: Sequence[str], answer: str, labelled: bool = False
 ) -> tuple[list[str], int]:
-    """The options of a row with one column an option, and the position of the right one.
+    """The options of a row with a column for each option, and the position of the right one.
 
     Args:
         columns: The options' columns, in the order of the letters; an empty cell is no option.
         answer: The column of the gold, a letter.
-        labelled: Whether the options may begin with the letters of their columns, which are taken off.
+        labelled: Whether options may begin with the letters of their columns, which are removed.
 
     Raises:
-        MissingColumn: The row lacks a column.
-        BadRow: Fewer than two options, a gold that names none, or options of which only some have their letter.
+        MissingColumn: A column is missing.
+        BadRow: There are fewer than two options, the gold is no option, or only some options have their letter.
     """
     texts = [None if is_empty(cell(row, column)) else readable(row[column], column) for column in columns]
     places = [place for place, text in enumerate(texts) if text is not None]
@@ -108,7 +112,7 @@ def options_in_text(value: Any, column: str) -> list[str]:
     """The options of one text, `أ) واحد ب) اثنان` or `أ. واحد, ب. اثنان`, which may be alone in a list.
 
     Raises:
-        BadRow: It does not hold the labels أ ب ج ..., each once and in order, from its beginning on.
+        BadRow: It does not begin with a label, or its labels are not أ ب ج ..., each once and in order.
     """
     text = comparable(text_list(value if isinstance(value, list) else [value], column)[0])
     found = list(_WITHIN.finditer(text))

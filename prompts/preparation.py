@@ -1,4 +1,4 @@
-"""From rows of sources to prepared rows, from these to LightEval Docs: the types, and how every Doc is made."""
+"""Types of the conversion from source rows to prepared rows and LightEval Docs, and the maker of Docs."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ class Preparation:
 
     Attributes:
         template: Name of the prompt template of the subset (see `templates.load_template`).
-        folder: The source's folder, to which the paths of images in its rows are relative.
+        folder: The source's folder; image paths in its rows are relative to it.
         options: How data are read, with the suites' own options.
         language: ISO 639 code of the task's language.
     """
@@ -32,7 +32,7 @@ class Preparation:
     language: str = ""
 
 
-# One prepared row, or several where a row holds several items to ask (M2CQA: three statements on one image).
+# One prepared row, or several for a row with several items (M2CQA: three statements on one image).
 Prepare = Callable[[Row, Preparation], PreparedRow | list[PreparedRow]]
 
 
@@ -44,7 +44,7 @@ def make_doc(
     specific: Mapping[str, Any],
     query: str | None = None,
 ) -> "Doc":
-    """The Doc of a prepared row, with its image if it has one; the query is the row's `prompt` where none is given."""
+    """The Doc of a prepared row, with its image if it has one; the default query is the row's `prompt`."""
     from lighteval.tasks.requests import Doc
 
     return Doc(

@@ -13,7 +13,7 @@ These labels are written before the options, and are scored. Settings of a head 
 
     labels: A B C D         the labels in order, separated by spaces
     separator: " "          white space between the prompt and the scored label; the default is none
-    also: {passage: mcq_c}  further templates in the same folder; `passage` is that of rows with a passage
+    also: {passage: mcq_c}  further templates in the same folder; `passage` is for rows with a passage
 """
 
 from collections.abc import Sequence
@@ -40,8 +40,8 @@ class Head(BaseModel):
 
     @field_validator("labels", mode="before")
     @classmethod
-    def _in_order(cls, given: object) -> object:
-        labels = given.split() if isinstance(given, str) else given
+    def _in_order(cls, value: object) -> object:
+        labels = value.split() if isinstance(value, str) else value
         if not labels or not isinstance(labels, list) or len(set(map(str, labels))) < len(labels):
             raise ValueError("is not a text of distinct labels, such as `labels: A B C D`")
         return tuple(labels)
@@ -67,7 +67,7 @@ class PromptTemplate(HeadedTemplate):
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The labels of options, in order; none where the template lists no options."""
+        """The labels of options, in order; () for a template without options."""
         return self._head.labels
 
     @property
@@ -90,7 +90,7 @@ class PromptTemplate(HeadedTemplate):
         )
 
     def also(self, part: str) -> "PromptTemplate":
-        """The template that the head names for a variant of the prompt."""
+        """The template in the head for a variant of the prompt."""
         if part not in self._head.also:
             raise self._error(f"names no template for a {part}: add `also: {{{part}: FILE}}` to its head")
         return load_template(str(Path(self.name).with_name(self._head.also[part])))
@@ -108,8 +108,8 @@ class PromptTemplate(HeadedTemplate):
         except ValueError as error:
             raise self._error(str(error)) from error
 
-    def _error(self, what: str) -> CulturevalError:
-        return CulturevalError(f"The prompt template {self.name} ({self.path}) {what}.")
+    def _error(self, problem: str) -> CulturevalError:
+        return CulturevalError(f"The prompt template {self.name} ({self.path}) {problem}.")
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class _TextInCode(PromptTemplate):
 
 @cache
 def load_template(name: str) -> PromptTemplate:
-    """The template of a name, or of a text that begins with a head.
+    """The template with this name, or of a text that begins with a head.
 
     Args:
         name: `FOLDER/FILE` below `cultureval.prompts`, such as `qimma/templates/mcq`, or an absolute path, without
@@ -139,9 +139,9 @@ def load_template(name: str) -> PromptTemplate:
         return _TextInCode(Path("of its benchmark"), "in code", name)
     file = FOLDER / f"{name}.txt"
     if not file.is_file():
-        known = (str(one.relative_to(FOLDER).with_suffix("")) for one in FOLDER.rglob("*.txt"))
+        names = (str(path.relative_to(FOLDER).with_suffix("")) for path in FOLDER.rglob("*.txt"))
         raise CulturevalError(
-            f"There is no prompt template {name!r} ({file} is not a file).{did_you_mean(name, known)}"
+            f"There is no prompt template {name!r} ({file} is not a file).{did_you_mean(name, names)}"
         )
     return PromptTemplate(file, name)
 

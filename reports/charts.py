@@ -1,6 +1,6 @@
 """Charts as specifications of Vega-Lite, made by altair: SVG within a page, and SVG, PDF and PNG for papers.
 
-vl-convert joins Arabic letters and orders them; a name that begins with them needs isolates around it (`isolated`).
+vl-convert joins and orders Arabic letters. A name that begins with them needs isolates around it (`isolated`).
 """
 
 import json
@@ -25,17 +25,17 @@ FORMATS = ("pdf", "svg", "png")
 WIDTH, HEIGHT, PANEL = 560, 340, 190  # pixels
 COLOURS = ["#3b6fb6", "#d1731f", "#3a8f5c", "#b23a48", "#7a5aa6", "#8c6d46", "#c45d9b", "#6b7280", "#a39b1f", "#2a94a8"]
 SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right"]
-FONTS = (  # of files: the first has Arabic, the others Chinese, where they are installed
+FONTS = (  # of files: the first has Arabic letters, the others Chinese
     "DejaVu Sans, Noto Sans CJK SC, Noto Sans SC, Source Han Sans SC, PingFang SC, Microsoft YaHei, "
     "WenQuanYi Micro Hei, WenQuanYi Zen Hei, SimHei, Droid Sans Fallback, Arial Unicode MS, sans-serif"
 )
-SCALE = 2.5  # pixels of a PNG for one of the page
-INK = "currentColor"  # of a chart within a page: that of the text around it, light or dark
+SCALE = 2.5  # pixels of a PNG for each pixel of the page
+INK = "currentColor"  # charts within a page have the colour of the text around them
 
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart: its files' name without suffix, its title, its specification with the data, and a note below it."""
+    """A chart: its file name without suffix, its title, its specification with the data, and a note below it."""
 
     name: str
     title: str
@@ -47,8 +47,7 @@ class Chart:
 class Point:
     """A mark of a scatter plot with one standard error of x and y, or a row of a plot of intervals of x.
 
-    Points of one group have one colour; `panel` is the column and the row of panels where it stands; where it is
-    `named`, its label is above it.
+    Points of one group have one colour. `panel` is its column and row of panels. A `named` point shows its label.
     """
 
     label: str
@@ -83,14 +82,14 @@ def scatter(
         borders: A vertical and a horizontal line.
         names: Texts in the chart: x, y, text, alignment.
         limits: The ends of both axes, of y alone where x is a size.
-        note: Below it, after what the bars are.
+        note: Text below the chart, after the meaning of error bars.
     """
     import altair as alt
 
     scale = alt.Scale(domain=limits, nice=False) if limits else alt.Scale(zero=False)
     x = _sizes(axes[0], points) if sizes else alt.X("x:Q", title=axes[0], scale=scale, axis=alt.Axis(tickCount=6))
     base = alt.Chart().encode(x, alt.Y("y:Q", title=axes[1], scale=scale))
-    layers = [*_borders(borders), *_marks(base, points), *(_text(*one) for one in names)]
+    layers = [*_borders(borders), *_marks(base, points), *(_text(*entry) for entry in names)]
     barred = any(point.x_error or point.y_error for point in points)
     note = f"{'One standard error on either side. ' if barred else ''}{note}".strip()
     chart = alt.layer(*layers, data=alt.Data(values=[_with_errors(point) for point in points]))
@@ -130,7 +129,7 @@ def _in_panels(chart: Any, points: Sequence[Point]) -> Any:
 
 
 def _with_errors(point: Point) -> dict[str, Any]:
-    """A point of a scatter plot, and the ends of its bars."""
+    """A point of a scatter plot, and the ends of its error bars."""
     across, up = point.x_error or 0, point.y_error or 0
     ends = {"x1": point.x - across, "x2": point.x + across, "y1": point.y - up, "y2": point.y + up}
     place = {"x": point.x, "y": point.y, "group": point.group, "across": point.panel[0], "down": point.panel[1]}
@@ -147,7 +146,7 @@ def _text(x: float, y: float, text: str, align: Any) -> Any:
 
 
 def _series(points: Sequence[Point]) -> tuple[Any, Any]:
-    """A colour and a shape for each group, with a legend below; one of both where there is one group."""
+    """A colour and a shape for each group, with a legend below; constants if there is one group."""
     import altair as alt
 
     groups = list(dict.fromkeys(point.group for point in points if point.group))
@@ -161,7 +160,7 @@ def _series(points: Sequence[Point]) -> tuple[Any, Any]:
 
 
 def without_size(labels: Sequence[str]) -> str:
-    """A sentence on the models that a chart of sizes lacks; "" where it has all."""
+    """A sentence on models that are missing in a chart of sizes; "" if there is none."""
     return f"Not drawn: {shown_names(labels)} (size unknown)." if labels else ""
 
 
@@ -175,12 +174,12 @@ def intervals(
     zero: bool = True,
     note: str = "",
 ) -> Chart:
-    """A row a point with its interval, `low` to `high`, where these are known: bars from 0, or marks.
+    """A row for each point with its interval, `low` to `high` if known: bars from 0, or marks.
 
     Args:
         bars: Whether values are drawn as bars.
-        zero: Whether marks stand beside a line at 0, as in a forest plot of differences.
-        note: Below it.
+        zero: Whether a plot of marks has a line at 0, as a forest plot of differences.
+        note: Text below the chart.
     """
     import altair as alt
 
@@ -210,25 +209,25 @@ def _borders(borders: tuple[float | None, float | None] | None) -> list[Any]:
 
 
 def specification(chart: "altair.TopLevelMixin") -> dict[str, Any]:
-    """The specification, in whose texts nothing is an address or a formula."""
+    """The specification as JSON data."""
     return chart.to_dict(validate=True)
 
 
 def inline_svg(chart: Chart) -> str:
-    """The chart as SVG within a page, in the colours of the text around it; it has no scripts, styles or links."""
+    """The chart as SVG within a page, in the page's text colour; without scripts, styles and links."""
     import vl_convert
 
     _register_fonts()
     axis = {"labelColor": INK, "titleColor": INK, "domainColor": INK, "tickColor": INK, "gridColor": INK}
-    named = {"labelColor": INK, "titleColor": INK}
-    config = {"axis": axis | {"gridOpacity": 0.15}, "legend": named, "header": named, "aria": False, "font": FONTS}
+    colours = {"labelColor": INK, "titleColor": INK}
+    config = {"axis": axis | {"gridOpacity": 0.15}, "legend": colours, "header": colours, "aria": False, "font": FONTS}
     config |= {"rule": {"color": INK}, "text": {"color": INK}, "view": {"stroke": INK, "strokeOpacity": 0.2}}
     svg = vl_convert.vegalite_to_svg(json.dumps({**chart.spec, "background": None, "config": config}))
-    return re.sub(r' (style|role|aria-[a-z]+)="[^"]*"', "", svg)  # the page has its own styles, and names the chart
+    return re.sub(r' (style|role|aria-[a-z]+)="[^"]*"', "", svg)  # the page has its own styles and titles
 
 
 def chart_files(chart: Chart, folder: Path, formats: Sequence[str]) -> list[Path]:
-    """Writes a chart for papers, on white with its title and note; the same chart gives the same SVG and PNG."""
+    """Writes a chart for papers, on white, with its title and note; returns the files."""
     import vl_convert
 
     if not formats:
@@ -244,15 +243,15 @@ def chart_files(chart: Chart, folder: Path, formats: Sequence[str]) -> list[Path
         "pdf": lambda: vl_convert.svg_to_pdf(picture),
         "png": lambda: vl_convert.svg_to_png(picture, scale=SCALE),
     }
-    files = [folder / f"{chart.name}.{one}" for one in formats]
-    for file, one in zip(files, formats, strict=True):
-        file.write_bytes(made[one]())
+    files = [folder / f"{chart.name}.{suffix}" for suffix in formats]
+    for file, suffix in zip(files, formats, strict=True):
+        file.write_bytes(made[suffix]())
     return files
 
 
 @cache
 def _register_fonts() -> None:
-    """Makes DejaVu Sans of matplotlib's wheel known, which has Arabic letters, for machines without any font."""
+    """Registers DejaVu Sans of matplotlib's wheel, which has Arabic letters, for machines without fonts."""
     import vl_convert
 
     if (found := find_spec("matplotlib")) and found.origin:
@@ -260,28 +259,28 @@ def _register_fonts() -> None:
 
 
 def chart_formats(text: str, option: str = "--charts") -> tuple[str, ...]:
-    """The formats that an option's list such as "svg,pdf" names; "none": no files.
+    """The formats of an option's list such as "svg,pdf"; () for "none".
 
     Raises:
-        CulturevalError: One is not among `FORMATS`, or what draws them is not installed.
+        CulturevalError: A format is unknown, or the extra `page` is not installed.
     """
     names = [name.strip().lower() for name in text.split(",") if name.strip()]
     if names == ["none"]:
         return ()
     if not names or any(name not in FORMATS for name in names):
-        raise CulturevalError(f"{option} names {text!r}; choose among {', '.join(FORMATS)}, or none.")
+        raise CulturevalError(f"{option} {text!r}: write a list of {', '.join(FORMATS)}, or none.")
     if missing_packages("page"):
         raise CulturevalError(f"{MissingExtra('page')} Or pass {option} none.")
     return tuple(dict.fromkeys(names))
 
 
 def short_names(names: Sequence[str]) -> dict[str, str]:
-    """Names without the folder or organisation; a name is whole where it would be another one's as well."""
+    """Names without folder or organisation, except where two names would become equal."""
     last = {name: name.rstrip("/").rpartition("/")[2] or name for name in names}
     taken = Counter(last.values())
     return {name: short if taken[short] == 1 else name for name, short in last.items()}
 
 
 def chart_names(names: Sequence[str]) -> dict[str, str]:
-    """`short_names` as charts draw them: without control characters, those from right to left isolated."""
+    """`short_names` as charts draw them: without control characters, right-to-left names isolated."""
     return {name: isolated(escaped(short)) for name, short in short_names(names).items()}

@@ -1,4 +1,4 @@
-"""What `cultureval check` finds on this machine: which suites can run and be scored, and how what lacks is got."""
+"""`cultureval check` without a model: which suites can run and be scored here, and how to get missing parts."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -19,13 +19,13 @@ from cultureval.tasks.reading import find_subset
 from cultureval.tasks.registration import mirror_arguments, registered
 from cultureval.tasks.suite import Instrument, Task
 
-MOST_NAMED = 3  # groups of which tasks cannot run
+MOST_NAMED = 3  # groups with tasks that cannot run
 
 
 class Finding(NamedTuple):
-    """One thing that was looked for; `how` is what to do, `tasks` those that cannot run or be scored without it.
+    """A result of a check: `how` is what to do, `tasks` are the tasks that need it.
 
-    "wrong" is what lets a run fail, "optional" what a user chooses to do without.
+    A run fails with a "wrong" part. A user may choose to work without an "optional" part.
     """
 
     state: Literal["wrong", "missing", "optional", "ok"]
@@ -35,39 +35,39 @@ class Finding(NamedTuple):
 
 
 def machine_report(everything: bool = False) -> tuple[str, bool]:
-    """A line a suite, then what lacks and how it is got.
+    """A line for each suite, then the missing parts and how to get them.
 
     Args:
-        everything: Whether what was found in order (versions) is listed, too.
+        everything: Whether parts that are in order (versions) are listed, too.
 
     Returns:
-        The text for people, and whether nothing is wrong.
+        The text for people, and whether no part is wrong.
     """
-    machine = [finding for check in CHECKS for finding in check()]  # whether the hub answers, for the suites' data
+    machine = [finding for check in CHECKS for finding in check()]  # first: the suites' data depend on the hub
     of_suites = {name: suite_findings(name) for name in all_suites()}
     rows = [(name, *_state(name, found)) for name, found in of_suites.items()]
     lines = [terminal_table(("suite", "", "tasks"), rows), ""]
     for name, found in of_suites.items():
-        lines += [f"{name} lacks {one.what}: {one.how}" for one in found if one.state != "ok"]
-    told = [one for one in machine if everything or one.state != "ok"]
-    lines += [f"{one.state}: {one.what}{f': {one.how}' if one.how else ''}" for one in told]
-    return "\n".join(dict.fromkeys(lines)), all(one.state != "wrong" for one in machine)
+        lines += [f"{name} lacks {finding.what}: {finding.how}" for finding in found if finding.state != "ok"]
+    shown = [finding for finding in machine if everything or finding.state != "ok"]
+    lines += [f"{finding.state}: {finding.what}{f': {finding.how}' if finding.how else ''}" for finding in shown]
+    return "\n".join(dict.fromkeys(lines)), all(finding.state != "wrong" for finding in machine)
 
 
 def _state(suite: str, findings: Sequence[Finding]) -> tuple[str, str]:
-    """("ready", "partly" or "missing", how many tasks can run and in which groups others cannot)."""
+    """("ready", "partly" or "missing"; how many tasks can run, and the groups with tasks that cannot)."""
     tasks = [task for task in all_tasks().values() if task.suite == suite]
-    lacking = {name for one in findings if one.state != "ok" for name in one.tasks}
-    without = Counter(task.group for task in tasks if task.task in lacking)
-    count = f"{len(tasks) - without.total()} of {len(tasks)}"
-    if not without:
+    blocked = {name for finding in findings if finding.state != "ok" for name in finding.tasks}
+    missing = Counter(task.group for task in tasks if task.task in blocked)
+    count = f"{len(tasks) - missing.total()} of {len(tasks)}"
+    if not missing:
         return "ready", count
-    named = shown_names([group if n == 1 else f"{n} of {group}" for group, n in without.items()], MOST_NAMED)
-    return ("missing", count) if without.total() == len(tasks) else ("partly", f"{count}, not {named}")
+    shown = shown_names([group if n == 1 else f"{n} of {group}" for group, n in missing.items()], MOST_NAMED)
+    return ("missing", count) if missing.total() == len(tasks) else ("partly", f"{count}, not {shown}")
 
 
 def suite_findings(suite: str) -> list[Finding]:
-    """What a suite needs: data, the extra of images, and what scores its tasks."""
+    """The parts that a suite needs: data, the extra `vision`, and scoring models or programs."""
     tasks = [task for task in all_tasks().values() if task.suite == suite]
     images = tuple(task.task for task in tasks if task.images)
     found = [_data_of(suite, tasks)]
@@ -78,7 +78,7 @@ def suite_findings(suite: str) -> list[Finding]:
         instrument = task.kind.instrument
         if instrument and instrument.needs:
             scored.setdefault(instrument, []).append(task.task)
-    return [*found, *(_instrument(suite, one, tuple(names)) for one, names in scored.items())]
+    return [*found, *(_instrument(suite, instrument, tuple(names)) for instrument, names in scored.items())]
 
 
 def _data_of(suite: str, tasks: Sequence[Task]) -> Finding:
@@ -95,7 +95,7 @@ def _data_of(suite: str, tasks: Sequence[Task]) -> Finding:
 
 
 def tasks_without_data(tasks: Iterable[Task], options: DataOptions) -> tuple[str, ...]:
-    """The tasks without data on this machine, and on the hub where no root is named and it is not offline."""
+    """The tasks without data on this machine. Without a data root and online, data on the hub count as there."""
     without = []
     for task in tasks:
         if options.root is None and not is_offline() and any(source.on_hub for source in task.sources):
@@ -108,12 +108,12 @@ def tasks_without_data(tasks: Iterable[Task], options: DataOptions) -> tuple[str
 
 
 def _instrument(suite: str, instrument: Instrument, tasks: tuple[str, ...]) -> Finding:
-    """Whether what scores some tasks works; a model is loaded only where it is on this machine."""
-    lacking = [name for name in instrument.sources() if not _on_machine(name)]
-    if lacking and not is_offline():
-        return Finding("ok", f"{instrument.needs}: the first task that needs it fetches {shown_names(lacking)}")
-    if lacking:
-        how = f"{shown_names(lacking)}: cultureval fetch {mirror_arguments(suite)} --output-dir DIR"
+    """Whether a scoring model or program works; a model is loaded only if it is on this machine."""
+    missing = [name for name in instrument.sources() if not _on_machine(name)]
+    if missing and not is_offline():
+        return Finding("ok", f"{instrument.needs}: the first task that needs it fetches {shown_names(missing)}")
+    if missing:
+        how = f"{shown_names(missing)}: cultureval fetch {mirror_arguments(suite)} --output-dir DIR"
         return Finding("missing", instrument.needs, how, tasks)
     try:
         instrument.check()
@@ -123,16 +123,16 @@ def _instrument(suite: str, instrument: Instrument, tasks: tuple[str, ...]) -> F
 
 
 def _on_machine(name: str) -> bool:
-    """Whether a scoring model or file is in a folder or in the hub's cache; loads no library of models."""
+    """Whether a scoring model or file is in a folder or in the hub's cache; imports no model library."""
     place = Path(local_copy(name)).expanduser()
     return place.exists() or "://" not in name and any(cached_file(name, file) for file in ("config.json", "model.bin"))
 
 
 def check_versions() -> list[Finding]:
-    """Installed versions against the ranges that were tested (those of our own metadata)."""
+    """Compares installed versions with the tested ranges of our own metadata."""
     findings = []
     core = requirements_of()
-    for requirement in (*core, *(one for extra in PARTS for one in requirements_of(extra))):
+    for requirement in (*core, *(requirement for extra in PARTS for requirement in requirements_of(extra))):
         try:
             found = version(requirement.name)
         except PackageNotFoundError:
@@ -146,7 +146,7 @@ def check_versions() -> list[Finding]:
 
 
 def check_extras() -> list[Finding]:
-    """Which parts of the package are installed."""
+    """Which extras are installed."""
     return [
         Finding("missing", f"extra {extra} ({', '.join(missing)})", f"{PARTS[extra]} need it: {install_command(extra)}")
         if (missing := missing_packages(extra))
@@ -175,7 +175,7 @@ def check_hub() -> list[Finding]:
 
 
 def check_judges() -> list[Finding]:
-    """The judges that CULTUREVAL_JUDGE names: settings, and whether the servers answer to the key that is set."""
+    """The judges of CULTUREVAL_JUDGE: their settings, and whether their servers accept the key."""
     if not current_settings().judges:
         how = "judged tasks have reference metrics alone; `cultureval judge` can judge saved answers later"
         return [Finding("optional", f"judge ({variable_of('judges')} is not set)", how)]

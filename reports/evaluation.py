@@ -1,4 +1,4 @@
-"""A complete evaluation: select and run tasks, write files, read them back, write the summary beside them."""
+"""A complete evaluation: selects and runs tasks, writes files, and writes the summary of the saved run."""
 
 import time
 from pathlib import Path
@@ -22,7 +22,7 @@ from cultureval.tasks.running import quiet_libraries, run_tasks
 
 
 class SavedRun(NamedTuple):
-    """A finished run that is on the disk: `path` is the summary beside its results file, `problems` failed later."""
+    """A saved run: `path` is its summary (or results file), `problems` are failures after its results were saved."""
 
     run: Run
     path: Path
@@ -40,16 +40,16 @@ def evaluate_tasks(
     skip_unscorable: bool = False,
     wrong: ProblemList | None = None,
 ) -> SavedRun:
-    """Runs tasks under the current settings and writes LightEval's results and details, and the summary beside them.
+    """Runs tasks under the current settings, and writes LightEval's results and details and the summary.
 
     Args:
-        check_model: Checks the model before anything loads (`cultureval.models.choice.check_model`).
-        saving: What is kept, and where it is uploaded; None: results and details in the output folder.
+        check_model: Checks the model before it loads (`cultureval.models.choice.check_model`).
+        saving: What is saved and uploaded; None: results and details in the output folder.
         skip_unscorable: Whether tasks that cannot be scored are left out instead of stopping the run.
-        wrong: Problems of the command line, to be told with the others.
+        wrong: Problems of the command line, reported together with those of the checks.
 
     Raises:
-        CulturevalError: All that keeps the run from starting (`tasks.preflight`), or an error of the run.
+        CulturevalError: All problems that stop the run from starting (`tasks.preflight`), or an error of the run.
     """
     started, saving = time.time(), saving or Saving()
     forget_files()  # those of an earlier run of this process
@@ -71,7 +71,7 @@ def evaluate_tasks(
 
 
 def write_files_of_suites(run: Run) -> list[str]:
-    """Writes what each suite of a run writes besides results and details, and says where; returns what failed."""
+    """Writes the suites' further files (`Suite.run_files`) and prints their paths; returns the failures."""
     problems = []
     for name in dict.fromkeys(task.suite for task in run.record.tasks.values()):
         suite = all_suites().get(name)

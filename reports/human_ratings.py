@@ -1,6 +1,6 @@
-"""`cultureval judge --ratings`: human ratings of models' texts, a CSV file, beside metrics and judges of runs.
+"""`cultureval judge --ratings`: compares human ratings of texts (a CSV file) with metrics and judges of runs.
 
-Correlations of metrics and judges with people's scores, and the agreement of raters.
+It gives correlations of metrics and judges with human scores, and the agreement of raters.
 """
 
 import re
@@ -45,16 +45,16 @@ class HumanRatings:
     Columns are named in lower case with `_` between words; a criterion has the column of its name.
 
     Attributes:
-        criteria: Criterion -> highest score of people's scale; the lowest is 1.
-        columns: Column of the file -> `group` (dialect), `item`, `model`, `annotator` or `text` (the rated one).
+        criteria: Criterion -> highest score of the human scale; the lowest is 1.
+        columns: Column of the file -> `group` (dialect), `item`, `model`, `annotator` or `text` (the rated text).
         needed: Columns that a file must have.
-        tasks: Beginnings of the names of the tasks whose texts people rate.
+        tasks: Prefixes of task names with rated texts.
         item_of: The item of a saved Doc.
-        item: The item of a row of the file, of its `{group}` and `{item}`, spelled as by `item_of`.
-        group_of: From a cell to the group; None where it names none.
-        headline: The human score of the table by dialect: a criterion, or `MEAN` where all have one scale.
+        item: Template of a file row's item from its `{group}` and `{item}`, equal to `item_of`.
+        group_of: Cell -> group; None if the cell has no known group.
+        headline: The human score of the table by dialect: a criterion, or `MEAN` if all have one scale.
         metrics: Columns with automatic scores from 0 to 1.
-        judges_names: Criterion of people -> of judges on the same scale, where the names differ.
+        judges_names: Human criterion -> the judges' criterion on the same scale, if the names differ.
     """
 
     criteria: Mapping[str, int]
@@ -69,42 +69,42 @@ class HumanRatings:
     judges_names: Mapping[str, str] = field(default_factory=dict)
 
     def judge_metrics(self, names: Sequence[str], criterion: str) -> dict[str, str]:
-        """Judge and template -> its metric, of some, that scores a criterion of people."""
+        """Judge and template -> its metric among `names` that scores a human criterion."""
         ending = "_" + metric_part(self.judges_names.get(criterion, criterion))
         return {
             name.removesuffix(ending): name for name in names if name.startswith("judge_") and name.endswith(ending)
         }
 
     def read(self, path: Path) -> "pandas.DataFrame":
-        """The ratings of a file, one a row: columns `TEXTS` ("" where unknown), criteria and metrics (nan).
+        """The ratings of a file, one in each row: columns `TEXTS` ("" if unknown), criteria and metrics (or nan).
 
         Raises:
-            CulturevalError: The file cannot be read, lacks a column, has a wrong cell, or rates a text twice.
+            CulturevalError: The file cannot be read, has a missing column or a wrong cell, or rates a text twice.
         """
         import pandas
 
         frame = pandas.DataFrame(read_rows(path)).fillna("").astype(str).map(str.strip)
-        given = {re.sub(r"[\W_]+", "_", str(name).lower()).strip("_"): str(name) for name in frame.columns}
-        if missing := [name for name in self.needed if name not in given]:
-            raise CulturevalError(f"{path} has no column {missing[0]!r}; columns found: {', '.join(given.values())}.")
-        frame.columns = list(given)
+        headers = {re.sub(r"[\W_]+", "_", str(name).lower()).strip("_"): str(name) for name in frame.columns}
+        if missing := [name for name in self.needed if name not in headers]:
+            raise CulturevalError(f"{path} has no column {missing[0]!r}; columns found: {', '.join(headers.values())}.")
+        frame.columns = list(headers)
         found = pandas.DataFrame({name: "" for name in TEXTS}, index=frame.index)
-        for name, ours in self.columns.items():
-            if name in given:
-                found[ours] = frame[name]
+        for name, part in self.columns.items():
+            if name in headers:
+                found[part] = frame[name]
         tops = dict.fromkeys(self.metrics, (0, 1)) | {name: (1, top) for name, top in self.criteria.items()}
         for name, (low, high) in tops.items():
             column = re.sub(r"\W+", "_", name.lower())
-            if column in given:
+            if column in headers:
                 found[name] = pandas.to_numeric(frame[column], errors="coerce")
                 wrong = (frame[column] != "") & ~found[name].between(low, high)
-                _refuse(path, frame[column], wrong, given[column], f"is not a number from {low} to {high}")
-        for name, ours in self.columns.items():
+                _refuse(path, frame[column], wrong, headers[column], f"is not a number from {low} to {high}")
+        for name, part in self.columns.items():
             if name in self.needed:
-                _refuse(path, frame[name], frame[name] == "", given[name], "is empty")
-            if ours == "group":
+                _refuse(path, frame[name], frame[name] == "", headers[name], "is empty")
+            if part == "group":
                 found["group"] = found["group"].map(self.group_of)
-                _refuse(path, frame[name], found["group"].isna(), given[name], "names no dialect of the suite")
+                _refuse(path, frame[name], found["group"].isna(), headers[name], "names no dialect of the suite")
         found["item"] = [self.item.format(**row) for row in found[["group", "item"]].to_dict("records")]
         twice = found.duplicated([*KEY, "annotator"]) & (found["annotator"] != "")
         _refuse(path, found["annotator"], twice, "annotator", "has rated the same text before")
@@ -113,9 +113,9 @@ class HumanRatings:
 
 def _refuse(path: Path, cells: "pandas.Series", wrong: "pandas.Series", column: str, reason: str) -> None:
     if wrong.any():
-        place = int(wrong.to_numpy().argmax())
-        told = f"column {column!r} {reason} (value {shorten(cells.iloc[place], 80)})"
-        raise CulturevalError(f"{path}, row {place + 1}: {told}.")
+        row = int(wrong.to_numpy().argmax())
+        problem = f"column {column!r} {reason} (value {shorten(cells.iloc[row], 80)})"
+        raise CulturevalError(f"{path}, row {row + 1}: {problem}.")
 
 
 def agreement_report(
@@ -127,12 +127,11 @@ def agreement_report(
         suite: A suite that has `ratings`.
         human: A CSV file of ratings.
         results: Output folders or results files of the models; [] for the metrics of the human file only.
-        renamed: Model in the ratings -> in the results, where the names differ.
-        output: A CSV file for every correlation; the agreement of raters is written beside it.
+        renamed: Model's name in the ratings -> its name in the results.
+        output: A CSV file for all correlations; the agreement of raters is written beside it.
 
     Raises:
-        CulturevalError: A file cannot be read, the suite describes no ratings, or the ratings and the results have no
-            text in common.
+        CulturevalError: A file cannot be read, the suite has no ratings, or ratings and results share no text.
     """
     rated = all_suites()[suite].part("ratings") if suite in all_suites() else None
     if not isinstance(rated, HumanRatings):
@@ -156,7 +155,7 @@ def agreement_report(
 
 
 def saved_texts(runs: Sequence[Run], rated: HumanRatings) -> "pandas.DataFrame":
-    """The saved texts that people may have rated, one a row: model, item, reply, and the metrics of runs.
+    """The saved texts of rated tasks, one in each row: model, item, reply, and the metrics of runs.
 
     Raises:
         CulturevalError: The runs have no such text.
@@ -174,26 +173,26 @@ def saved_texts(runs: Sequence[Run], rated: HumanRatings) -> "pandas.DataFrame":
             scores = scores.assign(score=scores["num"] / scores["den"]).astype({"item": str, "metric": str})
             parts.append(texts.join(scores.pivot(index="item", columns="metric", values="score")))
     if not parts:
-        raise CulturevalError(f"The results have no texts that people rate (tasks {', '.join(rated.tasks)}).")
+        raise CulturevalError(f"The results have no details of rated tasks ({', '.join(rated.tasks)}).")
     return pandas.concat(parts).groupby(KEY, sort=False, as_index=False).first()
 
 
 def join_ratings(
     ratings: "pandas.DataFrame", saved: "pandas.DataFrame", renamed: Mapping[str, str]
 ) -> "tuple[pandas.DataFrame, list[str]]":
-    """The ratings of saved texts with the metrics of these, and sentences on the others.
+    """The ratings of saved texts joined with their metrics, and sentences on excluded ratings.
 
     Args:
         ratings: As of `HumanRatings.read`.
         saved: As of `saved_texts`.
-        renamed: Model in the ratings -> in the results, where the names differ.
+        renamed: Model's name in the ratings -> its name in the results.
 
     Raises:
-        CulturevalError: A model's name fits several of the results, or no rating is left.
+        CulturevalError: A model's name fits several models of the results, or no rating is left.
     """
-    known = list(dict.fromkeys(saved["model"]))
-    models = {name: model_of(renamed.get(name, name), known) for name in ratings["model"].unique()}
-    rows = ratings.assign(model=ratings["model"].map(models)).merge(saved, "left", on=KEY)
+    models = list(dict.fromkeys(saved["model"]))
+    names = {name: model_of(renamed.get(name, name), models) for name in ratings["model"].unique()}
+    rows = ratings.assign(model=ratings["model"].map(names)).merge(saved, "left", on=KEY)
     reasons = {
         "are of a model that has no results": rows["model"].isna(),
         "have no text in the results": rows["model"].notna() & rows["reply"].isna(),
@@ -202,29 +201,29 @@ def join_ratings(
         & (rows["text"] != rows["reply"].fillna("").str.strip()),
     }
     notes = [f"{found.sum()} ratings excluded: they {reason}." for reason, found in reasons.items() if found.any()]
-    kept = rows[~sum(reasons.values()).astype(bool)]
-    if kept.empty:
-        named = f"Models of the ratings: {', '.join(models)}; of the results: {', '.join(known)} (see --model)."
-        raise CulturevalError(f"No rating is left. {' '.join(notes)} {named}")
-    return kept, notes
+    joined = rows[~sum(reasons.values()).astype(bool)]
+    if joined.empty:
+        advice = f"Models of the ratings: {', '.join(names)}; of the results: {', '.join(models)} (see --model)."
+        raise CulturevalError(f"No rating is left. {' '.join(notes)} {advice}")
+    return joined, notes
 
 
-def model_of(name: str, known: Sequence[str]) -> str | None:
-    """The model of the results with this name, with organisation or without; the only one for "".
+def model_of(name: str, names: Sequence[str]) -> str | None:
+    """The model of the results with this name, with or without organisation; for "" the only model.
 
     Raises:
-        CulturevalError: Several fit.
+        CulturevalError: Several models fit.
     """
-    fitting = [one for one in known if name.lower() in ("", one.lower(), one.lower().rpartition("/")[2])]
+    fitting = [known for known in names if name.lower() in ("", known.lower(), known.lower().rpartition("/")[2])]
     if len(fitting) > 1:
         raise CulturevalError(f"The model {name!r} of the ratings may be {' or '.join(fitting)}: use --model.")
     return fitting[0] if fitting else None
 
 
 def texts_of(ratings: "pandas.DataFrame", rated: HumanRatings) -> "pandas.DataFrame":
-    """One row a text: model, item, group, the means of its ratings, and its metrics.
+    """A row for each text: model, item, group, the means of its ratings, and its metrics.
 
-    Where all criteria have one scale, `MEAN` is of people's criteria, and of each judge's, if all are scored.
+    If all criteria have one scale, `MEAN` is the mean of the human criteria; judges with all criteria get one, too.
     """
     numbers = list(ratings.select_dtypes("number").columns)
     texts = ratings.groupby(KEY, sort=False).agg({"group": "first"} | dict.fromkeys(numbers, "mean")).reset_index()
@@ -239,7 +238,7 @@ def texts_of(ratings: "pandas.DataFrame", rated: HumanRatings) -> "pandas.DataFr
 
 
 def correlations(texts: "pandas.DataFrame", rated: HumanRatings) -> Iterator[Row]:
-    """Kendall's tau-c of every metric with every criterion, in all dialects and in each."""
+    """Kendall's tau-c of every metric with every criterion, over all dialects and in each."""
     criteria = [name for name in (MEAN, *rated.criteria) if name in texts]
     groups = texts["group"].unique()
     for metric in (name for name in texts.columns if name not in (*TEXTS, MEAN, *rated.criteria)):
@@ -256,7 +255,7 @@ def correlations(texts: "pandas.DataFrame", rated: HumanRatings) -> Iterator[Row
 def compared_raters(ratings: "pandas.DataFrame", texts: "pandas.DataFrame", rated: HumanRatings) -> Iterator[Row]:
     """The agreement of people, of each judge with the rounded mean of people, and of each two judges.
 
-    Raters of a file that names none are numbered in the order of a text's rows.
+    In a file without annotators, raters are numbered in the order of a text's rows.
     """
     number = ratings.groupby(KEY).cumcount().astype(str)
     people = ratings.assign(annotator=ratings["annotator"].where(ratings["annotator"] != "", number))
@@ -267,14 +266,15 @@ def compared_raters(ratings: "pandas.DataFrame", texts: "pandas.DataFrame", rate
         table = table.assign(**{PEOPLE: (scores[criterion] + 0.5).floordiv(1)})
         table = table.assign(**{judge: scores[metric] for judge, metric in judges.items()})
         several = [names] if len(names) > 1 else []
-        for raters in several + [[PEOPLE, judge] for judge in judges] + [list(two) for two in combinations(judges, 2)]:
+        for raters in several + [[PEOPLE, judge] for judge in judges] + [*map(list, combinations(judges, 2))]:
             rows = table[raters][table[raters].notna().sum(axis=1) > 1]
             scale = [float(score) for score in range(1, highest + 1)]
-            kept = rows[(rows.isin(scale) | rows.isna()).all(axis=1)]
+            on_scale = rows[(rows.isin(scale) | rows.isna()).all(axis=1)]
             about = {"criterion": criterion, "raters": "annotators" if raters == names else " and ".join(raters)}
-            for name, found in coefficients(kept, scale).items():
+            for name, found in coefficients(on_scale, scale).items():
                 numbers = {"value": found.value, "low": found.low, "high": found.high}
-                yield about | {"coefficient": name, **numbers, "texts": len(kept), "excluded": len(rows) - len(kept)}
+                counts = {"texts": len(on_scale), "excluded": len(rows) - len(on_scale)}
+                yield about | {"coefficient": name} | numbers | counts
 
 
 def coefficients(rows: "pandas.DataFrame", scale: Sequence[float]) -> dict[str, Coefficient]:
@@ -290,19 +290,19 @@ def coefficients(rows: "pandas.DataFrame", scale: Sequence[float]) -> dict[str, 
 
 
 def _tables(found: Sequence[Row], raters: Sequence[Row], headline: str) -> Iterator[str]:
-    by_dialect = [row for row in found if row["criterion"] == headline]
-    by_criterion = [row for row in found if row["dialect"] == ALL]
-    if by_dialect:
-        yield _table(by_dialect, ["metric"], "dialect", ["pairs"], BY_DIALECT.format(headline), 100)
-        yield _table(by_criterion, ["metric"], "criterion", ["pairs"], "The same by criterion, all dialects:", 100)
+    of_headline = [row for row in found if row["criterion"] == headline]
+    of_all = [row for row in found if row["dialect"] == ALL]
+    if of_headline:
+        yield _table(of_headline, ["metric"], "dialect", ["pairs"], BY_DIALECT.format(headline), 100)
+        yield _table(of_all, ["metric"], "criterion", ["pairs"], "The same by criterion, all dialects:", 100)
     else:
-        yield "No metric to compare with: name RESULTS."
+        yield "No metric to compare with: add RESULTS to the command."
     nobody = "No agreement of raters: no text has two ratings on the categories of the scale."
     yield _table(raters, ["criterion", "raters"], "coefficient", ["texts", "excluded"], RATERS) if raters else nobody
 
 
 def _table(rows: Sequence[Row], names: list[str], column: str, counts: list[str], title: str, percent: int = 1) -> str:
-    """Rows by names, a column for each value of a field; counts are the largest of a row."""
+    """A table with a row for each of `names`, a column for each value of `column`, and the row's largest counts."""
     import pandas
 
     frame = pandas.DataFrame(rows).assign(shown=[_shown(row, percent) for row in rows])

@@ -15,7 +15,7 @@ def fields_of_items(file: Path, fields: Sequence[str]) -> "pandas.DataFrame":
     """Fields of `doc.specific` of the rows of a details file.
 
     Returns:
-        A row an item, with the frame's names of items as its index; None where a row has no such field.
+        A row for each item, with the frame's item names as index; None for a missing field.
 
     Raises:
         CulturevalError: It cannot be read, or is not a details file of LightEval.
@@ -25,6 +25,6 @@ def fields_of_items(file: Path, fields: Sequence[str]) -> "pandas.DataFrame":
     names = dict.fromkeys((*NAMES, "direction", *fields))
     table = read_details(file, ["metric", "doc.id", *(f"doc.specific.{name}" for name in names)])
     columns = {name: leaf(table, f"doc.specific.{name}") for name in names}
-    known = {name: column.to_pylist() for name, column in columns.items() if column is not None}
-    items = row_names(known, table.num_rows)
-    return pandas.DataFrame({name: known.get(name, [None] * len(items)) for name in fields}, index=items)
+    values = {name: column.to_pylist() for name, column in columns.items() if column is not None}
+    items = row_names(values, table.num_rows)
+    return pandas.DataFrame({name: values.get(name, [None] * len(items)) for name in fields}, index=items)

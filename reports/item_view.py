@@ -1,4 +1,4 @@
-"""Items of a finished run for people: a table of a task's items, one item whole, its picture."""
+"""Items of a saved run for people: a table of a task's items, a whole item, its picture."""
 
 import json
 import os
@@ -39,15 +39,15 @@ TOP = 5  # choices to show of a scored sample
 HEADER = ("Item", "prompt", "gold", "answer", "score")
 WORD = re.compile(r"[^\s\u2e80-\uffff]*")  # Chinese writes no spaces between words
 UNCLOSED = re.compile(r"\u2068[^\u2068\u2069]*?…(?=  |$)(?![^\u2068\u2069]*\u2069)")  # an isolate of a cell that is cut
-NARROW = 16  # at most so many cells for an item's name and a gold answer; prompt and answer share what is left
+NARROW = 16  # cells at most for an item's name and a gold answer; prompt and answer share the rest
 LONGEST = 1000  # letters of a text in a table
 
 
 def places_of(item: str, rows: Sequence[Row], task: str) -> list[int]:
-    """The rows of an item of a task, from 0: one, or several that share it (statements of an image, two directions).
+    """The indices (from 0) of an item's rows: one, or several that share it (statements of an image, two directions).
 
     Args:
-        item: As any command names it; `row N`, or N alone where rows have no such name, is the Nth from 1.
+        item: Its name in any command's output; `row N`, or N if no row has this name, is the Nth row from 1.
         rows: All rows of the task.
         task: Its name, for the message.
 
@@ -59,24 +59,24 @@ def places_of(item: str, rows: Sequence[Row], task: str) -> list[int]:
         return [names.index(item)]
     specifics = [specific_of(row["doc"]) for row in rows]
     for field in (*NAMES, "item_id"):
-        if found := [place for place, one in enumerate(specifics) if str(one.get(field)) == item]:
+        if found := [place for place, specific in enumerate(specifics) if str(specific.get(field)) == item]:
             return found
     number = re.fullmatch(r"(?:row )?([1-9]\d{0,8})", item)
     if number and int(number[1]) <= len(rows):
         return [int(number[1]) - 1]
-    told = f"{task} has no item {item!r} among its {len(rows)}: {shown_names(names)}"
-    raise CulturevalError(f"{told}. 'row 1' (in quotes) is the first.")
+    problem = f"{task} has no item {item!r} among its {len(rows)}: {shown_names(names)}"
+    raise CulturevalError(f"{problem}. Write 'row 1' (in quotes) for the first item.")
 
 
 def item_data(place: int, rows: Sequence[Row], task: str) -> dict[str, Any]:
-    """An item, by its place from 0, as data for JSON: name, row from 1, prompt, gold and answer in full, all scores."""
+    """An item, by its index from 0, as data for JSON: name, row from 1, prompt, gold, answer and all scores."""
     row = rows[place]
     data = {"item": names_of(rows)[place], "row": place + 1, "prompt": row["doc"]["query"], "gold": gold_of(row)}
     return data | {"answer": answer_of(row, headline_of(task)), "scores": without_nan(row["metric"])}
 
 
 def items_table(rows: Sequence[Row], task: str, run: str, width: int | None, limit: int, results: str) -> str:
-    """The first items of a task as a table, cut to one line each.
+    """The first items of a task as a table with one line for each.
 
     Args:
         task: Its name; `|k` may follow.
@@ -90,12 +90,12 @@ def items_table(rows: Sequence[Row], task: str, run: str, width: int | None, lim
     from rich.text import Text
 
     shown, metric, names = rows[:limit], headline_of(task), names_of(rows)
-    alike = os.path.commonprefix([row["doc"]["query"] for row in shown]) if len(shown) > 1 else ""
-    last_word = WORD.match(alike[::-1])
-    start = len(alike) - (last_word.end() if last_word else 0)  # what all prompts begin with is not shown
+    prefix = os.path.commonprefix([row["doc"]["query"] for row in shown]) if len(shown) > 1 else ""
+    last_word = WORD.match(prefix[::-1])
+    start = len(prefix) - (last_word.end() if last_word else 0)  # the shared beginning of all prompts is not shown
     table = Table(box=None, padding=(0, GAP, 0, 0), pad_edge=False, show_header=False)
-    for most in (NARROW, None, NARROW, None, NARROW):
-        table.add_column(max_width=most)
+    for widest in (NARROW, None, NARROW, None, NARROW):
+        table.add_column(max_width=widest)
     table.add_row(*HEADER)
     for name, row in zip(names, shown, strict=False):
         score = _number(row["metric"], metric)
@@ -117,25 +117,25 @@ def items_table(rows: Sequence[Row], task: str, run: str, width: int | None, lim
 
 
 def _number(scores: Mapping[str, Any], metric: str) -> float | None:
-    """The item's score by a metric, else by the first that has one: an item of another kind has others."""
-    known = {name: value for name, value in scores.items() if isinstance(value, int | float) and value == value}
-    return known.get(metric, next((value for name, value in known.items() if not name.endswith(DEN)), None))
+    """The item's score by a metric; if it has none, its first score by any metric."""
+    numbers = {name: value for name, value in scores.items() if isinstance(value, int | float) and value == value}
+    return numbers.get(metric, next((value for name, value in numbers.items() if not name.endswith(DEN)), None))
 
 
 def describe(row: Row, metric: str, isolate: bool = False) -> str:
     """Prompt, gold, reply and scores as text, with control characters as escapes.
 
     Args:
-        metric: The headline of its task, which chose among options.
+        metric: The headline of its task; it ranks the options.
         isolate: Whether right-to-left text is isolated for a terminal (`shown_text`).
     """
     doc, response, specific = row["doc"], row["model_response"], specific_of(row["doc"])
     image, lost = specific.get("image_path") or doc.get("images"), response.get("truncated_tokens_count") or 0
-    told = f" (without its first {counted(lost, 'token')}, since more is too long for the model)" if lost > 0 else ""
-    lines = [f"prompt{told}:", doc["query"], *([f"image: {image}"] if image else []), f"gold: {gold_of(row)}"]
+    cut = f" (without its first {counted(lost, 'token')}: too long for the model)" if lost > 0 else ""
+    lines = [f"prompt{cut}:", doc["query"], *([f"image: {image}"] if image else []), f"gold: {gold_of(row)}"]
     if is_choice(row):
         choices = zip(option_scores(row, metric), (choice.strip() for choice in doc["choices"]), strict=True)
-        lines.append(f"choices as {metric or 'their log-probability'} orders them, the chosen first:")
+        lines.append(f"choices ordered by {metric or 'log-probability'}, the chosen first:")
         lines += [f"  {score:8.3f}  {choice}" for score, choice in sorted(choices, key=lambda pair: -pair[0])[:TOP]]
     else:
         texts = saved_texts(response)
@@ -151,18 +151,18 @@ def describe(row: Row, metric: str, isolate: bool = False) -> str:
 
 
 def score_text(value: Any) -> str:
-    """A score in short; other things that metrics leave in details (labels, inputs of corpus metrics)."""
+    """A short text of a score, or of another value in details (labels, inputs of corpus metrics)."""
     return f"{value:.4g}" if isinstance(value, int | float) else shorten(value, 60)
 
 
 def _verdict_text(verdict: Mapping[str, Any]) -> str:
-    """A judge's verdict: its outcome, why it is no score, and the judge's reply in one line."""
+    """A judge's verdict in one line: outcome, reason if unscored, and the judge's reply."""
     parts = [verdict.get("outcome"), verdict.get("reason"), " / ".join((verdict.get("reply") or "").splitlines())]
     return "; ".join(str(part) for part in parts if part)
 
 
 def shown_text(line: str, isolate: bool = False) -> str:
-    """A line as a terminal may show it: control characters as escapes; with `isolate` a right-to-left line isolated."""
+    """A line for a terminal: control characters as escapes; with `isolate`, right-to-left lines isolated."""
     text = escaped(line, keep=f"\t{MARKS}")
     return isolated(text) if isolate else text
 
@@ -208,7 +208,7 @@ def item_text(results: Path, task: str, item: str, as_json: bool = False) -> str
 
 
 def save_picture(row: Row, task: str, path: Path) -> str | None:
-    """Draws a sample as the suite of its task does; returns what the colours mean, None where nothing is drawn."""
-    known = known_task(task)
-    draw = all_suites()[known.suite].part("picture") if known else None
+    """Draws a sample by its suite's `picture`; returns the meaning of the colours, None if nothing is drawn."""
+    found = known_task(task)
+    draw = all_suites()[found.suite].part("picture") if found else None
     return draw(row, path) if draw else None

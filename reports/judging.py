@@ -1,4 +1,4 @@
-"""`cultureval judge`: saved answers judged by any judge; the verdicts are details of a later date beside the run's."""
+"""`cultureval judge`: judges saved answers, and saves the verdicts as details of a later date beside the run's."""
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -39,7 +39,7 @@ from cultureval.tasks.selection import sampled_rows
 if TYPE_CHECKING:
     import pyarrow
 
-UNKNOWN = "unknown"  # the label of an item that got none
+UNKNOWN = "unknown"  # the label of an item without a label
 
 
 @dataclass
@@ -50,8 +50,8 @@ class Job:
         run: The run.
         task: With `|k`.
         table: The details' rows that are judged.
-        questions: Template -> an item a row.
-        found: (judge, template) -> a verdict a row.
+        questions: Template -> an item for each row.
+        found: (judge, template) -> a verdict for each row.
         scores: Metric -> its score, once the verdicts are written.
     """
 
@@ -64,28 +64,28 @@ class Job:
 
 
 def saved_jobs(paths: Sequence[Path], label: bool, sample: int | None, seed: int) -> list[Job]:
-    """The jobs for judges in saved results.
+    """The jobs for judges from saved results.
 
     Args:
         paths: Output folders or results files.
         label: Label questions and captions instead of scoring answers.
-        sample: Number of random rows per task; None: all.
+        sample: Number of random rows of each task; None: all.
 
     Raises:
         CulturevalError: A path has no results, or the details have no such items.
     """
-    all_suites()  # those that are not installed hold templates, which can be imported from here on
+    all_suites()  # loads custom suites, which may have templates
     jobs = [_job(run, task, label, sample, seed) for run in load(*paths).runs for task in run.details]
     if not (work := [job for job in jobs if job.questions]):
-        what = "questions or captions to label" if label else "answers that a judge can score"
-        raise CulturevalError(f"The details have no {what}: tasks whose kinds name judge templates do.")
+        content = "questions or captions to label" if label else "answers that a judge can score"
+        raise CulturevalError(f"The details have no {content}. Name results of a suite with judge templates.")
     return work
 
 
 def _job(run: Run, task: str, label: bool, sample: int | None, seed: int) -> Job:
     table = read_details(run.details[task])
     docs = table.column("doc").to_pylist()
-    # Details of retrieval have no id of LightEval's, which is the place in the data.
+    # Details of retrieval have no LightEval id (the row's index in the data).
     ids = [str(doc.get("id", place)) for place, doc in enumerate(docs)]
     answered = [place for place, doc in enumerate(docs) if not specific_of(doc).get("unscored")]
     chosen = [answered[place] for place in sampled_rows([ids[place] for place in answered], task, sample, seed)]
@@ -94,18 +94,18 @@ def _job(run: Run, task: str, label: bool, sample: int | None, seed: int) -> Job
         (ids[place], docs[place], specific_of(docs[place]), saved_reply(response))
         for place, response in zip(chosen, table.column("model_response").to_pylist(), strict=True)
     ]
-    known = [specific.get("judge") or {"templates": [], "slots": {}} for _, _, specific, _ in rows]
-    names = dict.fromkeys(name for one in known for name in (_labels_of(one) if label else one["templates"] or ()))
+    fields = [specific.get("judge") or {"templates": [], "slots": {}} for _, _, specific, _ in rows]
+    names = dict.fromkeys(name for row in fields for name in (_labels_of(row) if label else row["templates"] or ()))
     questions = {
         name: [
             item_of(
                 f"{task}/{item}",
-                one["slots"],
+                row["slots"],
                 judge_template(name),
                 reply,
                 [saved_image(image) for image in doc.get("images") or ()],
             )
-            for (item, doc, _, reply), one in zip(rows, known, strict=True)
+            for (item, doc, _, reply), row in zip(rows, fields, strict=True)
         ]
         for name in names
     }
@@ -113,51 +113,55 @@ def _job(run: Run, task: str, label: bool, sample: int | None, seed: int) -> Job
 
 
 def _labels_of(row: Mapping[str, Any]) -> list[str]:
-    """The labelling templates, beside those of a row, whose slots the row fills (a question, a caption in MSA)."""
+    """The labelling templates beside a row's templates, if the row fills their slots (a question, a caption in MSA)."""
     filled = {slot for slot, text in (row["slots"] or {}).items() if text}
-    beside = [other for name in row["templates"] or () for other in templates_beside(judge_template(name))]
-    labelling = [other.name for other in beside if other.form in ("label", "line") and filled.issuperset(other.slots)]
+    templates = [template for name in row["templates"] or () for template in templates_beside(judge_template(name))]
+    labelling = [
+        template.name
+        for template in templates
+        if template.form in ("label", "line") and filled.issuperset(template.slots)
+    ]
     return list(dict.fromkeys(labelling))
 
 
 def estimates(judges: Sequence[JudgeSettings], work: Sequence[Job]) -> str:
-    """Estimated calls and cost, a line for each judge, task and template, and the sums.
+    """Estimated calls and cost: a line for each judge, task and template, and totals.
 
-    Judges are asked only who they are, since the journal's verdicts are theirs or not.
+    Only the judges' identity is requested, to find their verdicts in the journal.
     """
     lines = []
-    for one in judges:
-        identity, total = ServerIdentity(one.model, root="not asked"), CostEstimate()  # whose journal is empty
+    for settings in judges:
+        identity, total = ServerIdentity(settings.model, root="not asked"), CostEstimate()  # its journal is empty
         try:
-            identity = judge_identity(one)
+            identity = judge_identity(settings)
         except CulturevalError as error:
-            lines.append(f"{one.name}  all verdicts count as new, since the judge did not answer: {error}")
-        judge = Asker(one, identity)
+            lines.append(f"{settings.name}  the judge did not answer, so all verdicts count as new: {error}")
+        judge = Asker(settings, identity)
         for job in work:
             for name, items in job.questions.items():
-                if takes(one, judge_template(name)):
+                if takes(settings, judge_template(name)):
                     found = estimate(judge, name, items)
                     total += found
-                    lines.append(f"{one.name}  {job.run.name}  {job.task}  {name}: {found}")
-        lines.append(f"{one.name}  total: {total}")
+                    lines.append(f"{settings.name}  {job.run.name}  {job.task}  {name}: {found}")
+        lines.append(f"{settings.name}  total: {total}")
     names = dict.fromkeys(name for job in work for name in job.questions)
     twice = [row.short for row in map(judge_template, names) if row.then]
-    lines += [f"Each {short} needs a second, shorter call, which is not counted." for short in twice]
+    lines += [f"Each {short} needs a second, shorter call. It is not counted." for short in twice]
     return "\n".join([*lines, "Nothing was judged."])
 
 
 def judge_and_save(
     judges: Sequence[JudgeSettings], work: Sequence[Job], part: Mapping[str, Any]
 ) -> tuple[str, Path | None, list[str]]:
-    """Judges all jobs and writes the verdicts, and the report on them, next to the old results.
+    """Judges all jobs, and writes the verdicts and a report beside the run's results.
 
     Args:
         judges: With distinct names.
-        part: `sample` and `seed`, as they are saved.
+        part: `sample` and `seed`, saved with the verdicts.
 
     Returns:
-        (report, path, stopped): the printed text; the last file that holds it, None if nothing was judged; and why
-        judges stopped early, one line each. A spent budget is only in the report.
+        (report, path, stopped): the printed text; the last file with it, None if nothing was judged; and a line for
+        each judge that stopped early. A spent budget is only in the report.
 
     Raises:
         CulturevalError: Some judges do not answer; nothing was judged.
@@ -168,7 +172,7 @@ def judge_and_save(
     _judge_all(askers, work)
     groups: dict[tuple[Path | None, str], list[Job]] = {}
     for job in work:
-        if any(map(_says_something, job.found.values())):
+        if any(map(_has_outcomes, job.found.values())):
             groups.setdefault((output_folder(job.run.files[job.task]), job.run.name), []).append(job)
     files = [_write(askers, jobs, part, started) for jobs in groups.values()]
     lines = ["Signatures:", *(f"  {line}" for line in _signatures(askers, work).values())]
@@ -178,8 +182,8 @@ def judge_and_save(
     return report, summaries[-1] if summaries else None, stopped
 
 
-def _says_something(verdicts: Sequence[JudgeVerdict]) -> bool:
-    """Whether the judge replied, readably or not, or no item could be judged: else there is nothing to tell."""
+def _has_outcomes(verdicts: Sequence[JudgeVerdict]) -> bool:
+    """Whether the verdicts are worth saving: the judge replied, or no item could be judged."""
     outcomes = {verdict.outcome for verdict in verdicts}
     return bool(outcomes - {"no_answer", "not_asked", "unusable"}) or outcomes == {"unusable"}
 
@@ -192,7 +196,7 @@ def _judge_all(askers: Mapping[str, Asker], work: Sequence[Job]) -> None:
             if not first.then:
                 continue
             second = judge_template(first.name.removesuffix(first.text.path.name[:-4]) + first.then)
-            for name, judge in askers.items():  # once more: from a free text (a topic) to one of the second's labels
+            for name, judge in askers.items():  # the second call maps a free text (a topic) to a label
                 slots = {"categories": "\n".join(second.labels)}
                 items = [
                     replace(item, slots={**item.slots} | slots | {first.short: verdict.label or ""})
@@ -202,11 +206,11 @@ def _judge_all(askers: Mapping[str, Asker], work: Sequence[Job]) -> None:
 
 
 def _write(askers: Mapping[str, Asker], jobs: Sequence[Job], part: Mapping[str, Any], started: float) -> Path:
-    """Writes the verdicts on one run: a details file a task, and a results file that names the judged details."""
+    """Writes the verdicts on a run: a details file for each task, and a results file with the judged details' paths."""
     run, file = jobs[0].run, jobs[0].run.files[jobs[0].task]
     root, model = output_folder(file), model_folder(file)
     if root is None or model is None:
-        raise CulturevalError(f"{file} is in no output folder: judge results/<model>/results_<date>.json in one.")
+        raise CulturevalError(f"{file} is in no output folder. Move it to <output folder>/results/<model>/ first.")
     lines = _signatures(askers, jobs)
     signatures = [signature_of_line("/".join(key), line) for key, line in lines.items()]
     judged = {
@@ -249,19 +253,19 @@ def _details(job: Job) -> "pyarrow.Table":
 
 
 def _labels(row: JudgeTemplate) -> dict[str, str]:
-    """The labels that a template gives -> their English spellings, with `UNKNOWN`; {} where it gives scores."""
-    names = {label: (others or (label,))[0] for label, others in row.labels.items()} | {UNKNOWN: UNKNOWN}
+    """A template's labels and `UNKNOWN` -> English spellings; {} for a template that gives scores."""
+    names = {label: (spellings or (label,))[0] for label, spellings in row.labels.items()} | {UNKNOWN: UNKNOWN}
     return names if row.form == "label" else {}
 
 
 def _label_metrics(judge: str, row: JudgeTemplate, verdict: JudgeVerdict) -> dict[str, float]:
-    """Whether an item has each label of a template: the means are shares of all items."""
-    given = verdict.label or UNKNOWN
-    return {f"{metric_prefix(judge, row)}_{name}": float(label == given) for label, name in _labels(row).items()}
+    """1.0 for the item's label, 0.0 for the template's other labels; means are shares of all items."""
+    found = verdict.label or UNKNOWN
+    return {f"{metric_prefix(judge, row)}_{name}": float(label == found) for label, name in _labels(row).items()}
 
 
 def _tables(work: Sequence[Job]) -> list[str]:
-    """For each judge and template a table of the tasks' means, and what a judge that stopped early has left undone."""
+    """A table of the tasks' means for each judge and template, and lines on items that were not asked."""
     lines: list[str] = []
     for judge, template in dict.fromkeys(key for job in work for key in job.found):
         row, rows = judge_template(template), []
@@ -273,7 +277,7 @@ def _tables(work: Sequence[Job]) -> list[str]:
                     error = "" if score.error is None else f"± {printed(score.error, 2)}"
                     counts = f"{score.n:,} of {score.asked:,}"
                     rows.append([job.run.name, job.task, part, printed(score.value, 2), error, counts])
-            if undone := [one for one in job.found[judge, template] if one.outcome == "not_asked"]:
+            if undone := [verdict for verdict in job.found[judge, template] if verdict.outcome == "not_asked"]:
                 lines.append(f"INCOMPLETE: {job.task}, {len(undone)} of {len(job.table)} {undone[0].reason}")
         if rows:
             title = f"judge {judge}, {row.name}:"
@@ -282,9 +286,9 @@ def _tables(work: Sequence[Job]) -> list[str]:
 
 
 def _costs(askers: Mapping[str, Asker], work: Sequence[Job]) -> Iterator[str]:
-    """How many verdicts of each judge are reused, why items have none, and what its replies cost."""
+    """Lines on each judge's reused verdicts, unscored items, and cost."""
     for name, judge in askers.items():
-        verdicts = [one for job in work for key, found in job.found.items() if key[0] == name for one in found]
+        verdicts = [verdict for job in work for key, found in job.found.items() if key[0] == name for verdict in found]
         yield from (f"{name}: {line}" for line in lines_about(verdicts))
         budget = judge.budget
         guessed = f" ({budget.unmetered} answers without a token count: estimated)" if budget.unmetered else ""

@@ -36,5 +36,5 @@ def size_ticks(low: float, high: float) -> list[float]:
 def size_text(billions: float) -> str:
     """Parameters as people write them, of billions: 1.04 T, 7.62 B, 135 M."""
     rounded = float(f"{billions:.3g}")
-    unit, letter = next((one for one in ((1e3, "T"), (1, "B"), (1e-3, "M")) if rounded >= one[0]), (1e-6, "K"))
+    unit, letter = next((scale for scale in ((1e3, "T"), (1, "B"), (1e-3, "M")) if rounded >= scale[0]), (1e-6, "K"))
     return f"{rounded / unit:.3g} {letter}"

@@ -1,6 +1,6 @@
-"""`cultureval run`: a list of models on a list of suites, each run in a process of its own, or by a SLURM array job.
+"""`cultureval run`: models on suites, each run in its own process or as a job of a SLURM array.
 
-A run is finished once its folder has a results file; what is not finished runs, and `cultureval eval` resumes it.
+A run is finished when its folder has a results file. All other runs are started or resumed.
 """
 
 import json
@@ -26,12 +26,12 @@ from cultureval.tasks.selection import select_tasks
 LOG, ASKED, ARRAY_JOB = "run.log", "run.json", "array_job.sh"
 FINISHED, UNFINISHED, CHANGED, OPEN = "finished", "not finished", "changed since", "not run"
 Text = Annotated[str, StringConstraints(min_length=1, max_length=1000, pattern=r"^[^\x00-\x1f\x7f]+$")]
-Names = Annotated[list[Text], BeforeValidator(lambda one: [one] if isinstance(one, str) else one), Field(min_length=1)]
-Options = Annotated[tuple[str, ...], BeforeValidator(lambda one: shlex.split(one) if isinstance(one, str) else one)]
+Names = Annotated[list[Text], BeforeValidator(lambda raw: [raw] if isinstance(raw, str) else raw), Field(min_length=1)]
+Options = Annotated[tuple[str, ...], BeforeValidator(lambda raw: shlex.split(raw) if isinstance(raw, str) else raw)]
 
 
 def _sbatch_option(text: str) -> str:
-    """One word of a line of the script; the jobs of the array are the plan's runs."""
+    """An option of sbatch for the script. The plan itself sets the array and the command."""
     if not re.fullmatch(r"--(?!array|wrap)[a-z-]{1,60}(=[\w.,:=/%@+-]{1,200})?", text, re.ASCII):
         raise ValueError("write --NAME or --NAME=VALUE without spaces and quotes; not --array and --wrap")
     return text
@@ -42,7 +42,7 @@ class _Part(BaseModel):
 
 
 class PlannedModel(_Part):
-    """A model of a plan, as `cultureval eval` takes it, with the name of its folder, and what it has of its own."""
+    """A model of a plan, as `cultureval eval` takes it, with its folder's name, settings, suites and options."""
 
     model: Text
     name: Text | None = None
@@ -55,7 +55,7 @@ class Plan(_Part):
     """The content of a plan; docs/plans.md describes its fields."""
 
     models: Annotated[
-        list[Annotated[PlannedModel, BeforeValidator(lambda one: {"model": one} if isinstance(one, str) else one)]],
+        list[Annotated[PlannedModel, BeforeValidator(lambda raw: {"model": raw} if isinstance(raw, str) else raw)]],
         Field(min_length=1),
     ]
     suites: Names = []
@@ -81,12 +81,12 @@ class PlannedRun:
 
     @property
     def asked(self) -> str:
-        """What is run, as kept in its folder."""
+        """Model, suite, options and settings as text; the run's folder keeps it."""
         return json.dumps([self.model.model, self.suite, self.options, self.model.settings], default=str, indent=1)
 
     @property
     def state(self) -> str:
-        """One of the words above."""
+        """FINISHED, UNFINISHED, CHANGED or OPEN."""
         asked = self.folder / ASKED
         if not asked.is_file():
             return OPEN
@@ -105,7 +105,7 @@ def read_plan(file: Path, check: Callable[[str, str, Sequence[str]], None]) -> t
         check: Called with model, suite and options of each run; a CulturevalError refuses them.
 
     Raises:
-        CulturevalError: The file cannot be read, or something in it is wrong; all wrong options and suites are named.
+        CulturevalError: The file cannot be read or is wrong; the message has all wrong options and suites.
     """
     import yaml
 
@@ -141,7 +141,7 @@ def plain(text: str) -> str:
 
 
 def run_plan(runs: Sequence[PlannedRun], say: Callable[[str], None]) -> list[PlannedRun]:
-    """Runs what is not finished, one after the other, and returns the runs that failed.
+    """Runs the unfinished runs one after the other, and returns those that failed.
 
     Args:
         say: Called with a sentence on each run.
@@ -155,9 +155,9 @@ def run_plan(runs: Sequence[PlannedRun], say: Callable[[str], None]) -> list[Pla
         run.folder.mkdir(parents=True, exist_ok=True)
         (run.folder / ASKED).write_text(run.asked, encoding="utf-8")
         settings = json.dumps(dict(current_settings().model_settings) | run.model.settings, default=str)
-        given = {"model_settings": settings, "custom_suites": ",".join(current_settings().custom_suites)}
+        values = {"model_settings": settings, "custom_suites": ",".join(current_settings().custom_suites)}
         environment = os.environ | {
-            variable_of(name): value for name, value in given.items() if value not in ("", "{}")
+            variable_of(name): value for name, value in values.items() if value not in ("", "{}")
         }
         with (run.folder / LOG).open("wb") as log:
             status = subprocess.run(
@@ -172,7 +172,7 @@ def run_plan(runs: Sequence[PlannedRun], say: Callable[[str], None]) -> list[Pla
 
 
 def command_of(run: PlannedRun) -> list[str]:
-    """The command of a run as words, which no shell reads."""
+    """The command of a run as words; no shell parses it."""
     words = [sys.executable, "-m", "cultureval", "eval", *run.options, f"--output-dir={run.folder}"]
     return [*words, "--", run.model.model, run.suite]
 
@@ -185,7 +185,7 @@ def last_message(run: PlannedRun) -> str:
 
 
 def write_array_job(plan: Plan, runs: Sequence[PlannedRun], file: Path) -> Path:
-    """Writes the script of an array job, a job a run, into the plan's output folder, and returns it."""
+    """Writes the script of an array job, a job for each run, into the plan's output folder; returns its path."""
     folder = plan.output_dir.expanduser().absolute()
     at_once = f"%{plan.at_once}" if plan.at_once else ""
     words = [sys.executable, "-m", "cultureval", "run", str(file.absolute())]
@@ -194,7 +194,7 @@ def write_array_job(plan: Plan, runs: Sequence[PlannedRun], file: Path) -> Path:
         "#SBATCH --job-name=cultureval",
         f"#SBATCH --array=0-{len(runs) - 1}{at_once}",
         *(f"#SBATCH {option}" for option in plan.slurm),
-        "# One job a run of the plan; those that are finished end at once. Submit it again to go on.",
+        "# One job for each run of the plan. Jobs of finished runs end at once. Submit it again to go on.",
         "set -euo pipefail",
         f"cd -- {shlex.quote(str(Path.cwd()))}",
         f'exec {shlex.join(words)} --only "${{SLURM_ARRAY_TASK_ID:?submit this script with sbatch}}"',
@@ -207,7 +207,7 @@ def write_array_job(plan: Plan, runs: Sequence[PlannedRun], file: Path) -> Path:
 
 
 def status_table(runs: Sequence[PlannedRun]) -> str:
-    """How all runs of a plan stand, as text."""
+    """The state of each run of a plan, as a table."""
     states = [run.state for run in runs]
     rows = [
         (str(number), run.folder.parent.name, run.suite, state, last_message(run)[:80] if state == UNFINISHED else "")

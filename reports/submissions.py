@@ -1,4 +1,4 @@
-"""Scored submission files in official formats, written as runs, so that every view reads them as any other run."""
+"""Scored submission files in official formats, written as runs, so that every view reads them."""
 
 import hashlib
 import time
@@ -26,9 +26,9 @@ class ScoredRow(NamedTuple):
 
     Attributes:
         id: Its name, that of the row in a run of the task.
-        metric: As a run's details have it: metric -> score, None where there is none; `<metric>_den` where a score does
-            not count once. A metric that the row lacks does not apply to it.
-        cluster: What it shares with others, such as its image; "": nothing.
+        metric: As in a run's details: metric -> score or None; `<metric>_den` if the score's weight is not 1. A metric
+            that is missing does not apply to the row.
+        cluster: What it shares with other rows, such as its image; "": nothing.
         answer: The submitted answer, as text.
     """
 
@@ -57,8 +57,8 @@ class ScoredSubmissions:
 
     Attributes:
         text: What is printed.
-        submissions: For each submission the files that hold it, and its tasks by their names in `cultureval tasks`.
-        problems: What could not be scored, a sentence each; told after the scores, as errors.
+        submissions: For each submission its files, and name in `cultureval tasks` -> scored task.
+        problems: What could not be scored, a sentence each; printed as errors after the scores.
     """
 
     text: str
@@ -67,25 +67,25 @@ class ScoredSubmissions:
 
 
 def same_metrics(metrics: Sequence[Metric]) -> list[dict[str, float | None]]:
-    """Metrics of rows, each with the metrics of all: one that does not apply to a row is None and counts 0 times."""
+    """Gives all rows the same metrics: a metric that does not apply to a row is None with weight 0."""
     names = dict.fromkeys(name for metric in metrics for name in metric if not name.endswith(DEN))
-    counted = [name for name in names if any(name not in one or name + DEN in one for one in metrics)]
+    counted = [name for name in names if any(name not in metric or name + DEN in metric for metric in metrics)]
     return [
-        {name: one.get(name) for name in names}
-        | {name + DEN: one.get(name + DEN, 1.0 if name in one else 0.0) for name in counted}
-        for one in metrics
+        {name: metric.get(name) for name in names}
+        | {name + DEN: metric.get(name + DEN, 1.0 if name in metric else 0.0) for name in counted}
+        for metric in metrics
     ]
 
 
 def scores_of(task: str, groups: Mapping[str, Sequence[ScoredRow]]) -> dict[str, dict[str, Score]]:
-    """The scores of groups of rows, as views compute them of a run.
+    """The scores of groups of rows, computed as for a run.
 
     Args:
-        task: Its name, which says the metrics' ranges.
+        task: Its name; it gives the metrics' ranges.
         groups: Name -> rows.
 
     Returns:
-        Name of the group -> metric -> its score; a metric that no row of a group has is absent.
+        Name of the group -> metric -> its score; without metrics that no row of the group has.
     """
     import pandas
 
@@ -134,12 +134,12 @@ def save_submissions(
         name: Of the model; None: that of the submission's first file or folder.
 
     Raises:
-        CulturevalError: One name for several submissions, or the scorer names a task that there is not.
+        CulturevalError: One name for several submissions, or the scorer returns an unknown task.
     """
     if name and len(scored.submissions) > 1:
         raise CulturevalError(f"--model-name names one submission, and there are {len(scored.submissions)}.")
-    named = {task for _, tasks in scored.submissions for task in tasks}
-    if unknown := named - all_tasks().keys():
+    names = {task for _, tasks in scored.submissions for task in tasks}
+    if unknown := names - all_tasks().keys():
         raise CulturevalError(f"The scorer returned scores of {', '.join(sorted(unknown))}, which is no task.")
     written = []
     for files, tasks in scored.submissions:
@@ -147,22 +147,22 @@ def save_submissions(
         made = ModelRecord(
             backend="submission files", version=version, settings={"files": [str(path) for path in files]}
         )
-        records = {f"{task}|0": _record(task, one, gold) for task, one in tasks.items()}
+        records = {f"{task}|0": _record(task, found, gold) for task, found in tasks.items()}
         fields = {"gold": f"{gold.name}@{content_hash([gold])}", "submission": version}
         fields |= installed_versions(("cultureval",))
         signatures = [
-            signature_record(f"{one.group}|0", task=f"{one.task}/submission", rows=one.rows, **fields)
-            for one in records.values()
+            signature_record(f"{record.group}|0", task=f"{record.task}/submission", rows=record.rows, **fields)
+            for record in records.values()
         ]
-        details = {f"{task}|0": _details(f"{task}|0", one.rows) for task, one in tasks.items()}
+        details = {f"{task}|0": _details(f"{task}|0", found.rows) for task, found in tasks.items()}
         model = safe_name(name or files[0].resolve().stem)
         written.append(save_run(output_dir, model, details, run_record(started, records, signatures, made)).file)
     return written
 
 
-def _record(task: str, one: ScoredTask, gold: Path) -> TaskRecord:
-    (known,) = task_records({f"{task}|0": {"effective_num_docs": len(one.rows)}}, None).values()
-    return known.model_copy(update={"notes": (*known.notes, *one.notes), "source": str(gold)})
+def _record(task: str, scored: ScoredTask, gold: Path) -> TaskRecord:
+    (record,) = task_records({f"{task}|0": {"effective_num_docs": len(scored.rows)}}, None).values()
+    return record.model_copy(update={"notes": (*record.notes, *scored.notes), "source": str(gold)})
 
 
 def _details(task: str, rows: Sequence[ScoredRow]) -> list[Row]:

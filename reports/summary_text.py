@@ -1,4 +1,4 @@
-"""The summary of a run as text or data: what a reader must know, where the files are, and last the suites' tables."""
+"""The summary of a run as text or data: warnings, paths of files, then the suites' tables."""
 
 import json
 import shlex
@@ -21,17 +21,17 @@ ERRORS = "±: one standard error; n: items with a score, of those that were aske
 PUBLISHED = "[ ]: the paper's number for a model of this name."
 
 
-def shown_run(run: Run, width: int | None, full: bool = False, untold: Collection[str] = ()) -> str:
+def shown_run(run: Run, width: int | None, full: bool = False, hidden: Collection[str] = ()) -> str:
     """What people read of a run; the tables of its suites come last.
 
     Args:
-        width: Of the terminal in cells; None: standard output is none.
-        full: Whether all scores, notes on the data and signatures stand above.
-        untold: Kinds of warnings that are left out.
+        width: Of the terminal in cells; None: standard output is no terminal.
+        full: Whether all scores, notes on the data and signatures come first.
+        hidden: Kinds of warnings that are left out.
     """
     limit = width or PLAIN_WIDTH
     lines = [*(full_lines(run, width) if full else ()), *folded(f"{run.name}, {run.date}", limit).splitlines()]
-    lines += listed([one.sentence for one in warnings(run) if one.kind not in untold], limit)
+    lines += listed([warning.sentence for warning in warnings(run) if warning.kind not in hidden], limit)
     lines += filter(None, [_reused(run), _cost(run)])
     lines += [f"Results: {shlex.quote(str(_shortest(run.file)))}"]
     if not full:
@@ -40,7 +40,7 @@ def shown_run(run: Run, width: int | None, full: bool = False, untold: Collectio
     tables: dict[str, list[TableOfRun]] = {}
     for table in tables_of(run):
         tables.setdefault(table.suite, []).append(table)
-    cells = [cell for some in tables.values() for table in some for cell in table.cells.values()]
+    cells = [cell for members in tables.values() for table in members for cell in table.cells.values()]
     lines += [ERRORS] if any(cell.error is not None for cell in cells) else []
     lines += [PUBLISHED] if any(cell.published is not None for cell in cells) else []
     lines += [line for suite in tables.values() for line in ("", *suite_lines(suite, limit))]
@@ -48,7 +48,7 @@ def shown_run(run: Run, width: int | None, full: bool = False, untold: Collectio
 
 
 def suite_lines(tables: Sequence[TableOfRun], width: int) -> list[str]:
-    """The lines of a suite's tables, at most `MOST_LINES`: where they are more, notes go, and rows of long tables."""
+    """The lines of a suite's tables, at most `MOST_LINES`; if they are more, notes and last rows are left out."""
     lines = [line for table in tables for line in table_lines(table, width)]
     if len(lines) <= MOST_LINES:
         return lines
@@ -60,15 +60,15 @@ def suite_lines(tables: Sequence[TableOfRun], width: int) -> list[str]:
 
 
 def table_lines(table: TableOfRun, width: int, most: int | None = None) -> list[str]:
-    """The lines of a table: title, header, rows and notes, no wider than `width`; errors are left out before it folds.
+    """The lines of a table: title, header, rows, notes. Errors are left out if the table is wider than `width`.
 
     Args:
-        most: So many rows, with that of the main number, and no notes; None: all of it.
+        most: At most so many rows, one of them the main number's, and no notes; None: all rows and notes.
     """
     from rich.cells import cell_len
 
     lower = ", ".join(name for name in table.columns if name in table.lower)
-    told = "; ".join(filter(None, (table.unit, lower and f"lower is better: {lower}")))
+    about = "; ".join(filter(None, (table.unit, lower and f"lower is better: {lower}")))
     rows = table.rows[:most]
     if table.main and table.main[0] in table.rows[len(rows) :]:
         rows = [*rows[:-1], table.main[0]]
@@ -80,9 +80,9 @@ def table_lines(table: TableOfRun, width: int, most: int | None = None) -> list[
             break
     else:
         lines = terminal_table(header, cells, "lr", indent=2, width=width).splitlines()
-    said = [line for note in table.notes for line in folded(note, width - 2).splitlines()] if most is None else []
-    title = folded(f"{table.name}: {told}" if told else table.name, width).splitlines()
-    return [*title, *lines, *(f"  {one}" for one in said)]
+    notes = [line for note in table.notes for line in folded(note, width - 2).splitlines()] if most is None else []
+    title = folded(f"{table.name}: {about}" if about else table.name, width).splitlines()
+    return [*title, *lines, *(f"  {line}" for line in notes)]
 
 
 def _texts(table: TableOfRun, row: str, errors: bool) -> list[str]:
@@ -90,7 +90,7 @@ def _texts(table: TableOfRun, row: str, errors: bool) -> list[str]:
 
 
 def _text(cell: Cell | None, errors: bool) -> str:
-    """A number with its error, the parts it is of, and the paper's; words alone where there is no number."""
+    """A number with its error, its number of parts and the paper's number; or the cell's words."""
     if cell is None:
         return ""
     parts = [] if cell.value is None else [printed(cell.value, cell.digits)]
@@ -102,7 +102,7 @@ def _text(cell: Cell | None, errors: bool) -> str:
 
 
 def _count(table: TableOfRun, row: str) -> str:
-    """The items of a row's cells: `980 of 1,000`, or the least and the most where cells differ."""
+    """The items of a row's cells: `980 of 1,000`; if cells differ, the smallest and largest number."""
     cells = [cell for column in table.columns if (cell := table.cells.get((row, column))) and cell.n is not None]
     counts = sorted({(cell.n or 0, cell.asked or cell.n or 0) for cell in cells})
     if len(counts) == 1:
@@ -111,12 +111,12 @@ def _count(table: TableOfRun, row: str) -> str:
 
 
 def of_asked(n: int, asked: int) -> str:
-    """How many items a score is of: `980 of 1,000`, or one number where all have a score."""
+    """The number of scored items: `980 of 1,000`, or one number if all are scored."""
     return f"{n:,}" if n == asked else f"{n:,} of {asked:,}"
 
 
 def summary_data(run: Run) -> dict[str, Any]:
-    """The summary as data for JSON: model, date, results file, warnings, scores that files state otherwise, tables."""
+    """The summary as data for JSON: model, date, results file, warnings, scores that differ from the file's, tables."""
     tables: dict[str, list[dict[str, Any]]] = {}
     for table in tables_of(run):
         tables.setdefault(table.suite, []).append(_table_data(table))
@@ -124,8 +124,8 @@ def summary_data(run: Run) -> dict[str, Any]:
         "model": run.name,
         "date": run.date,
         "results": str(run.file.resolve()),
-        "warnings": [one._asdict() for one in warnings(run)],
-        "differs": [one._asdict() for one in run.differs],
+        "warnings": [item._asdict() for item in warnings(run)],
+        "differs": [item._asdict() for item in run.differs],
         "notes": notes_of(run),
         "suites": tables,
     }
@@ -148,7 +148,7 @@ def _table_data(table: TableOfRun) -> dict[str, Any]:
 
 
 def notes_of(run: Run) -> list[str]:
-    """The notes on the data, each once, after the first task that has it."""
+    """The notes on the data, each once, with the first task that has it."""
     notes: dict[str, str] = {}
     for task in run.record.tasks.values():
         for note in task.notes:
@@ -173,33 +173,33 @@ def full_lines(run: Run, width: int | None) -> list[str]:
         *terminal_table(("Task", "metric", "value", "±", "n"), rows, "llrrr", width=width).splitlines(),
         *notes_of(run),
         *(f"{task}: not verified: {why}" for task, why in run.unverified.items()),
-        *(f"{one.task}: {one.metric} is {one.in_file:.6g} in the file" for one in run.differs),
+        *(f"{item.task}: {item.metric} is {item.in_file:.6g} in the file" for item in run.differs),
         *("Signatures:" for _ in run.record.signatures[:1]),
-        *(f"  {one.text}" for one in run.record.signatures),
+        *(f"  {item.text}" for item in run.record.signatures),
         "",
     ]
 
 
 def _reused(run: Run) -> str:
-    """How many answers were there before, as after a run that was killed."""
+    """A line on answers of an earlier, killed run; "" if there is none."""
     tasks = run.record.tasks.values()
     reused, asked = sum(task.reused for task in tasks), sum(task.rows + task.refused for task in tasks)
     return f"Answers of an earlier run: {reused:,} of {asked:,}." if reused else ""
 
 
 def _cost(run: Run) -> str:
-    """What all answers of a server with prices cost, and their tokens."""
+    """A line on the cost and tokens of a server's answers; "" without prices."""
     took = run.record.timing
     tokens = f"{took.tokens_paid_in or 0:,} tokens of prompts, {took.tokens_paid_out or 0:,} of answers"
     return f"Cost: {took.cost:.4g} for {tokens}. The provider's bill counts." if took.cost else ""
 
 
 def listed(sentences: Iterable[str], width: int) -> list[str]:
-    """The lines of a list of sentences, each indented where it goes on."""
+    """The lines of a list of sentences, with indented continuation lines."""
     lines = []
     for sentence in sentences:
-        first, *others = folded(escaped(sentence), max(width - 2, 1)).splitlines() or [""]
-        lines += [f"- {first}", *(f"  {line}" for line in others)]
+        first, *rest = folded(escaped(sentence), max(width - 2, 1)).splitlines() or [""]
+        lines += [f"- {first}", *(f"  {line}" for line in rest)]
     return lines
 
 

@@ -1,4 +1,4 @@
-"""What `cultureval tasks` and `check` print: suites, groups and subsets, and of their data what is not as published."""
+"""Output of `cultureval tasks` and `check`: suites, groups and subsets, and data that differ from the published."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,7 +8,7 @@ from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runtime.errors import shown_names
 from cultureval.runtime.printing import folded, terminal_width
 from cultureval.tasks.catalogue import all_suites, all_tasks, groups, name_and_shots, suites
-from cultureval.tasks.checking import SubsetCounts, other_sums
+from cultureval.tasks.checking import SubsetCounts, differing_sums
 from cultureval.tasks.selection import select_tasks
 from cultureval.tasks.suite import Suite, Task
 
@@ -65,7 +65,7 @@ def task_args(suite: str) -> list[dict[str, Any]]:
 
 
 def suites_text() -> str:
-    """A line a suite: what it measures, how many tasks and rows, what a run needs, the languages of its texts."""
+    """A line for each suite: what it measures, its tasks and rows, what a run needs, its languages."""
     rows = []
     for name, suite in all_suites().items():
         tasks = [task for task in all_tasks().values() if task.suite == name]
@@ -100,11 +100,11 @@ def _meaning(arg: Mapping[str, Any]) -> str:
 
 
 def groups_text(names: Iterable[str]) -> str:
-    """The tasks of these names, group by group: what all of a group share above, then a line a task."""
-    wanted = [all_tasks()[name] for name in names]
+    """The tasks of these names by group: the group's facts, then a line for each task."""
+    tasks = [all_tasks()[name] for name in names]
     return "\n\n".join(
-        _group_text([task for task in wanted if task.group == group])
-        for group in dict.fromkeys(task.group for task in wanted)
+        _group_text([task for task in tasks if task.group == group])
+        for group in dict.fromkeys(task.group for task in tasks)
     )
 
 
@@ -128,7 +128,7 @@ def _default(value: object) -> str:
 
 
 def _needs(suite: Suite, tasks: Sequence[Task]) -> str:
-    """What a run of the tasks needs: of the model, to score answers, to get the data."""
+    """What a run of the tasks needs: a kind of model, scorers, access to data."""
     needs = ["vision model" if any(task.images for task in tasks) else "text model"]
     kinds = [task.kind for task in tasks]
     needs += ["log-probabilities"] if any(kind.generation_size < 0 for kind in kinds) else []
@@ -138,16 +138,16 @@ def _needs(suite: Suite, tasks: Sequence[Task]) -> str:
 
 
 def _rows(tasks: Sequence[Task]) -> str:
-    """The published rows of tasks: of their groups in the preferred form where the sum is known, else of subsets."""
+    """The published number of rows: of whole groups in the preferred form if known, else the sum of subsets."""
     total, complete = 0, True
     for group in dict.fromkeys(task.group for task in tasks):
         members = [task for task in tasks if task.group == group]
         of_group = (
             members[0].group_rows.get(members[0].sources[0].form) if len(members) == len(groups()[group]) else None
         )
-        known = [task.expected_rows for task in members if task.expected_rows is not None]
-        total += sum(known) if of_group is None else of_group
-        complete = complete and (of_group is not None or len(known) == len(members))
+        counts = [task.expected_rows for task in members if task.expected_rows is not None]
+        total += sum(counts) if of_group is None else of_group
+        complete = complete and (of_group is not None or len(counts) == len(members))
     return f"{total:,}" if complete else f"≥{total:,}" if total else "?"
 
 
@@ -160,26 +160,35 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[str]], align: str = "l
 
 
 def data_check_text(subsets: Sequence[SubsetCounts], full: bool) -> str:
-    """A line a subset that is not as published (all with `full`), its broken rows, and totals as sentences."""
-    chosen = [one for one in subsets if full or one.problem or one.broken or one.duplicates or one.differs()]
+    """A line for each subset that differs from the published (all with `full`), broken rows, and totals."""
+    chosen = [
+        subset for subset in subsets if full or subset.problem or subset.broken or subset.duplicates or subset.differs()
+    ]
     cells = [
         (
-            *(one.task, one.source, *map(str, (one.rows, one.few_shot, len(one.broken), one.duplicates))),
-            *("?" if one.expected is None else str(one.expected), "no data" if one.missing else one.problem),
+            *(
+                subset.task,
+                subset.source,
+                *map(str, (subset.rows, subset.few_shot, len(subset.broken), subset.duplicates)),
+            ),
+            *(
+                "?" if subset.expected is None else str(subset.expected),
+                "no data" if subset.missing else subset.problem,
+            ),
         )
-        for one in (chosen if full else chosen[:FIRST])
+        for subset in (chosen if full else chosen[:FIRST])
     ]
     parts = [terminal_table(COLUMNS, cells, align="llrrrrrl")] if cells else []
-    broken = [f"{one.task}, {row}" for one in subsets for row in one.broken]
+    broken = [f"{subset.task}, {row}" for subset in subsets for row in subset.broken]
     shown = broken if full else broken[:FIRST]
     hidden = len(broken) - len(shown) + len(chosen) - len(cells)
     more = f"... and {hidden} more lines: `check --full` shows all, `--rows FILE` writes the broken rows."
     hint = [more] if hidden else []
-    read = [one for one in subsets if not one.missing]
+    read = [subset for subset in subsets if not subset.missing]
     totals = (
         f"Subsets with data: {len(read)} of {len(subsets)}, with other row counts than published: "
-        f"{sum(one.differs() for one in read)}. {sum(one.rows for one in read):,} rows to evaluate, "
-        f"{sum(one.few_shot for one in read):,} few-shot examples, {len(broken):,} broken rows, "
-        f"{sum(one.duplicates for one in read):,} duplicates."
+        f"{sum(subset.differs() for subset in read)}. {sum(subset.rows for subset in read):,} rows to evaluate, "
+        f"{sum(subset.few_shot for subset in read):,} few-shot examples, {len(broken):,} broken rows, "
+        f"{sum(subset.duplicates for subset in read):,} duplicates."
     )
-    return "\n\n".join(filter(None, [*parts, "\n".join([*shown, *hint]), "\n".join(other_sums(subsets)), totals]))
+    return "\n\n".join(filter(None, [*parts, "\n".join([*shown, *hint]), "\n".join(differing_sums(subsets)), totals]))

@@ -1,4 +1,4 @@
-"""Tables for terminals: columns aligned by display width, without colours or box characters, laid out by rich."""
+"""Plain tables for terminals, aligned by display width with rich."""
 
 import sys
 from collections.abc import Iterable, Sequence
@@ -19,13 +19,13 @@ def terminal_table(
 ) -> str:
     """A table as text: the lines, joined, without trailing spaces or a last line break.
 
-    Wide (Chinese) letters count as two cells and combining (Arabic) vowel signs as none. Cells are plain text. If the
-    table is wider than `width`, cells continue on further lines.
+    Wide (Chinese) letters count as two cells, combining (Arabic) vowel signs as none. Texts are plain, without markup.
+    If the table is wider than `width`, cells continue on further lines.
 
     Args:
-        header: The columns' names; empty for none.
-        align: "l" for text or "r" for numbers, a letter a column; the last also applies to all further columns.
-        width: In cells; None: `terminal_width`, or no limit where that is unknown.
+        header: The columns' names; may be empty.
+        align: "l" for text or "r" for numbers, a letter for each column; the last is for all further columns.
+        width: In cells; None: `terminal_width`, or no limit if that is unknown.
     """
     from rich.cells import cell_len
     from rich.console import Console

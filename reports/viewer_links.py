@@ -1,4 +1,4 @@
-"""Answers that are published in Inspect's viewer beside a leaderboard: links from its scores to them."""
+"""Links from a leaderboard's scores to answers in a published bundle of Inspect's viewer."""
 
 import json
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from cultureval.runs.files import date_of, model_folder
 from cultureval.runs.loading import Run
 from cultureval.runtime.errors import CulturevalError
 
-MARK = "cultureval_viewer.json"  # in a bundle of `cultureval show --web`: what its logs are of
+MARK = "cultureval_viewer.json"  # the list of logs in a bundle of `cultureval show --web`
 
 
 class PublishedAnswers(NamedTuple):
@@ -22,14 +22,14 @@ class PublishedAnswers(NamedTuple):
     logs: Mapping[tuple[str, ...], str] = {}
 
     def of(self, run: Run, task: str) -> str:
-        """The address of a run's answers to a task, named with `|k`; "" where they are not published."""
+        """The address of a run's answers to a task (with `|k`); "" if they are not published."""
         file = run.files[task]
         name = self.logs.get((model_folder(file) or run.model, date_of(file), task))
         return f"{self.address.rstrip('/')}/index.html#/logs/{name}/samples" if name else ""
 
 
 def read_published(site: Path, address: str) -> PublishedAnswers:
-    """Which answers a bundle below a site has; of one that lies elsewhere only its address is known."""
+    """The answers of a bundle below a site; only the address if the bundle is elsewhere."""
     file = site / address / MARK
     if not address or "://" in address or {"..", "/"} & {*Path(address).parts} or not file.is_file():
         return PublishedAnswers(address)
@@ -40,7 +40,7 @@ def read_published(site: Path, address: str) -> PublishedAnswers:
 
 
 def gated_answers(site: Path) -> list[Path]:
-    """The folders below a folder with answers to gated data, or with logs that no readable list of a bundle names."""
+    """The folders of a site with answers to gated data, or with logs that no readable list has."""
     bundles = {file.parent: _content(file) for file in sorted(site.rglob(MARK))}
     logs = sorted({file.parent for file in site.rglob("*.eval")})
     found = [folder for folder in logs if not bundles.keys() & {folder, *folder.parents}]  # such as of a killed command
@@ -48,7 +48,7 @@ def gated_answers(site: Path) -> list[Path]:
 
 
 def _content(file: Path) -> dict[str, Any] | None:
-    """What a bundle's list says; None where it cannot be read."""
+    """The content of a bundle's list; None if it cannot be read."""
     try:
         content: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
         return content if content["gated"] is not None and content["logs"].items() is not None else None

@@ -30,7 +30,7 @@ MOST_SUBSETS = 12  # of a mean that have rows of their own
 JUDGE = "judge_"
 _INSTRUCTION_TUNED = re.compile(r"(?<=[-_\s])(it|inst)(?=$|[-_\s])")
 Place = tuple[str, str]  # row and column of a table
-Given = Mapping[str, Iterable[str]]  # task without `|k` -> the names of its scores
+ScoreNames = Mapping[str, Iterable[str]]  # task without `|k` -> the names of its scores
 Numbers = Mapping[tuple[str, str], float]  # by place, or by task (without `|k`) and metric
 
 
@@ -160,8 +160,8 @@ def _unrecorded(run: Run, name: str) -> TaskRecord:
 def published(suite: str) -> dict[str, list[TableOfRun]]:
     """The rows of a suite's paper: model -> tables; means that follow from the paper's numbers are computed."""
     known = all_suites().get(suite)
-    given = {task.task: task.metrics for task in all_tasks().values() if task.suite == suite}
-    tables = known.part("tables")(given) if known and known.tables else []
+    score_names = {task.task: task.metrics for task in all_tasks().values() if task.suite == suite}
+    tables = known.part("tables")(score_names) if known and known.tables else []
     found: dict[str, list[TableOfRun]] = {}
     for table in tables:
         for model, numbers in table.published.items():
@@ -256,25 +256,25 @@ def mean_of_cells(cells: Iterable[Mean], **changed: object) -> Mean:
     return replace(cells[0], parts=parts, of_present=False, **changed)  # type: ignore[arg-type]
 
 
-def with_subsets(cells: Mapping[Place, Mean], given: Given) -> dict[Place, Mean]:
+def with_subsets(cells: Mapping[Place, Mean], score_names: ScoreNames) -> dict[Place, Mean]:
     """Cells, and below a mean of two to twelve tasks of a run the rows of these tasks."""
     found: dict[Place, Mean] = {}
     for place, mean in cells.items():
         found[place] = mean
-        present = [part for part in mean.parts if part[0] in given]
+        present = [part for part in mean.parts if part[0] in score_names]
         if mean.of_present and 1 < len(present) <= MOST_SUBSETS:
             found |= {(part[0], place[1]): replace(mean, parts={part: 1.0}) for part in present}
     return found
 
 
-def judges_of(given: Given, criteria: Iterable[str]) -> list[str]:
+def judges_of(score_names: ScoreNames, criteria: Iterable[str]) -> list[str]:
     """The judges whose scores a run has, from the names `judge_<judge>_<criterion>`.
 
     Args:
         criteria: How names end after the judge's: `vqa_fluency`, `image_reference_fluency`.
     """
     ends = sorted((f"_{one}" for one in criteria), key=len, reverse=True)  # the longest first: one may end another
-    names = dict.fromkeys(name for metrics in given.values() for name in metrics if name.startswith(JUDGE))
+    names = dict.fromkeys(name for metrics in score_names.values() for name in metrics if name.startswith(JUDGE))
     found = (next((name[len(JUDGE) : -len(end)] for end in ends if name.endswith(end)), "") for name in names)
     return [judge for judge in dict.fromkeys(found) if judge]
 
@@ -295,10 +295,10 @@ def group_table(suite: str, tasks: Sequence[TaskRecord]) -> Table:
     lower = frozenset(metric for (_, metric), own in groups.items() if not higher_is_better(own[0], metric))
     averages = _averages(suite, known, cells)
     main = next(reversed(averages), None) or (next(iter(cells)) if len(cells) == 1 else None)
-    given = {name_and_shots(task.task)[0]: task.metrics for task in tasks}
+    score_names = {name_and_shots(task.task)[0]: task.metrics for task in tasks}
     shares = all(sorted(ends(own[0], metric)) == sorted(SHARE) for (_, metric), own in groups.items())
     unit = "0 to 1" if shares else "on the scales of the metrics"
-    return Table(suite, with_subsets(cells, given) | averages, unit, main, lower)
+    return Table(suite, with_subsets(cells, score_names) | averages, unit, main, lower)
 
 
 def _averages(suite: str, groups: Mapping[str, Sequence[str]], cells: Mapping[Place, Mean]) -> dict[Place, Mean]:

@@ -1,7 +1,7 @@
-"""A judge without a model, for the demo and for trials: an HTTP server whose scores are computed from word overlap.
+"""A judge without a model, for the demo and for trials: an HTTP server that scores by word overlap.
 
-It serves OpenAI's chat completions on this machine only, under the model name "scripted-judge". A text that shares
-more words with its reference gets higher scores, which say nothing about any model.
+It serves OpenAI's chat completions on this machine only, with the model name "scripted-judge". A text that shares more
+words with its reference gets higher scores. The scores say nothing about any model.
 
     python -m cultureval.samples.scripted_judge           # prints its base_url and serves until it is stopped
 """
@@ -55,12 +55,12 @@ def scripted_reply(prompt: str) -> str:
 
 def _scores(generated: str, reference: str) -> tuple[int, int, int, int]:
     """Precision and recall of words, shares of distinct words and of words of three letters or more, from 1 to 5."""
-    words, wanted = generated.split(), set(reference.split())
-    known = set(words)
+    words, reference_words = generated.split(), set(reference.split())
+    distinct = set(words)
     shares = (
-        len(known & wanted) / max(1, len(known)),
-        len(known & wanted) / max(1, len(wanted)),
-        len(known) / max(1, len(words)),
+        len(distinct & reference_words) / max(1, len(distinct)),
+        len(distinct & reference_words) / max(1, len(reference_words)),
+        len(distinct) / max(1, len(words)),
         sum(len(word) > 2 for word in words) / max(1, len(words)),
     )
     return tuple(1 + round(4 * share) for share in shares)

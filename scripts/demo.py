@@ -84,7 +84,7 @@ def main() -> None:
             dual = DualEncoder(EncoderSettings(str(encoder), device="cpu"))
             retrieval = evaluate_retrieval(galleries, dual, RESULTS)
             for run in runs:
-                print_result(shown_run(run.run, terminal_width(), untold=EXPECTED), run.path)
+                print_result(shown_run(run.run, terminal_width(), hidden=EXPECTED), run.path)
             print_result(*retrieval)
             meaning = MEANING.format(rows=sum(task.rows for run in runs for task in run.run.record.tasks.values()))
             print_note(f"{meaning} On the page are also {' and '.join(other.run.model for other in others)}. {NEXT}")

@@ -1,7 +1,7 @@
-"""What is evaluated: the catalogue of tasks, and LightEval's TASKS_TABLE, built on first access.
+"""The catalogue of tasks, and LightEval's TASKS_TABLE, built on first access.
 
-`lighteval ... --custom-tasks cultureval.tasks` reads TASKS_TABLE; everything else of the catalogue is plain data, which
-loads neither LightEval nor torch.
+`lighteval ... --custom-tasks cultureval.tasks` reads TASKS_TABLE. The rest of the catalogue is plain data and imports
+neither LightEval nor torch.
 """
 
 from typing import Any

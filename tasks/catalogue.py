@@ -1,4 +1,4 @@
-"""The catalogue: every task of every registered suite, as plain data; it loads neither LightEval nor torch."""
+"""The catalogue: all tasks of all registered suites, as plain data without LightEval or torch."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -13,7 +13,7 @@ from cultureval.tasks.suite import Kind, Suite, Task
 
 _PASS_AT_K = re.compile(r"pass@\d+$")
 
-OVERALL = "all"  # LightEval's average over all tasks and metrics, which differ in kind
+OVERALL = "all"  # LightEval's average over all tasks, whatever their kind
 
 
 def all_tasks() -> dict[str, Task]:
@@ -40,36 +40,33 @@ def require_suites(names: Iterable[str]) -> None:
 
 
 def known_task(name: str) -> Task | None:
-    """The task of a name, which `|k` may follow; None of one that the catalogue does not know."""
+    """The task of a name (with or without `|k`); None if the catalogue does not have it."""
     return all_tasks().get(name_and_shots(name)[0])
 
 
 def name_and_shots(name: str) -> tuple[str, str]:
-    """A task's name and its number of few-shot examples, of `task|k`; "" where none is told."""
+    """(name, shots) of `task|k`; shots is "" without `|k`."""
     bare, _, shots = name.partition("|")
     return bare, shots
 
 
 def data_of(task: str) -> str:
-    """What a task's items are items of: its preferred source, which others of the suite may share; else its group.
-
-    `|k` may follow the name.
-    """
-    known = known_task(task)
-    return known.sources[0].repo if known and known.sources else name_and_shots(task)[0].partition(":")[0]
+    """The data of a task (with or without `|k`): its preferred source's repository, or its group if unknown."""
+    found = known_task(task)
+    return found.sources[0].repo if found and found.sources else name_and_shots(task)[0].partition(":")[0]
 
 
 def is_gated(task: str, source: str) -> bool:
-    """Whether a task's rows may not be passed on, since who gets its data accepts terms.
+    """Whether a task's rows may not be published, since users of the data accept terms.
 
-    `source` is the repository that they are from; "" where unknown, which counts as gated if one of the task's is.
+    `source` is the rows' repository; "" if unknown: then the rows are gated if any source of the task is.
     """
-    known = all_tasks().get(task)
-    return known is not None and any(one.gated and source in ("", one.repo) for one in known.sources)
+    found = all_tasks().get(task)
+    return found is not None and any(other.gated and source in ("", other.repo) for other in found.sources)
 
 
 def groups(suite: str | None = None) -> dict[str, list[str]]:
-    """Names of the tasks of each group, of one suite or of all."""
+    """Group -> names of its tasks, for one suite or all."""
     grouped: dict[str, list[str]] = {}
     for task in all_tasks().values():
         if suite in (None, task.suite):
@@ -78,21 +75,21 @@ def groups(suite: str | None = None) -> dict[str, list[str]]:
 
 
 def task_names() -> set[str]:
-    """Every name that LightEval accepts for one of our tasks: the tasks and the groups."""
+    """All names that LightEval accepts for our tasks: tasks and groups."""
     return set(all_tasks()) | set(groups())
 
 
 def means_of_subsets(results: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
-    """The unweighted means that tables declare besides those of groups (M2CQA's Dialect), where all parts were run.
+    """The declared unweighted means besides those of groups (M2CQA's Dialect), if all parts were run.
 
-    They are LightEval's own sums, by the classes of `group_averages`: counts are added; a metric that is undefined
-    (nan) in a part, or does not apply to it, is undefined here. Standard errors know of the items that parts share.
+    They are sums by the classes of `group_averages`, so counts are added, and standard errors use the items that parts
+    share. A metric that is undefined (nan) in a part is undefined in the mean.
 
     Args:
-        results: Metrics by LightEval's names of tasks (`m2cqa:tf_ajp|0`).
+        results: LightEval's task name (`m2cqa:tf_ajp|0`) -> metrics.
 
     Returns:
-        The means by the declared names, with the parts' number of shots (`m2cqa:_dialect_tf|0`).
+        Declared name with the parts' number of shots (`m2cqa:_dialect_tf|0`) -> means.
     """
     parts: dict[str, list[str]] = {}
     for task in all_tasks().values():
@@ -113,31 +110,31 @@ def means_of_subsets(results: Mapping[str, Mapping[str, float]]) -> dict[str, di
 
 
 def mixed_averages(results: Mapping[str, Any]) -> list[str]:
-    """The averages of LightEval's over tasks that differ in kind: `all`, and groups with declared means instead."""
+    """LightEval's averages that mix different tasks: `all`, and groups with declared means."""
     mixed = {f"{task.group}:_average" for task in all_tasks().values() if task.mean}
     return [name for name in results if name == OVERALL or name_and_shots(name)[0] in mixed]
 
 
 def kind_of(name: str) -> Kind:
-    """The kind of a task, whose name may end in `|k` for few-shot examples."""
+    """The kind of a task (with or without `|k`)."""
     return all_tasks()[name_and_shots(name)[0]].kind
 
 
 def declared_metric(task: str, metric: str) -> Declared | None:
-    """What is declared of a task's metric: the range of its scores, and whether higher is better; None if nobody says.
+    """The declared range and direction of a task's metric; None if it is not declared.
 
-    `|k` may follow the task; one that the catalogue does not know is scored as the others of its group. The metric may
-    be `<metric>_<profile>` of a declared one, or a criterion of a judge's.
+    The task may be followed by `|k`; an unknown task of a known group has the group's metrics. The metric may also be
+    `<metric>_<profile>` or a judge's criterion.
     """
     bare, _ = name_and_shots(task)
-    of_group = (one for one in all_tasks().values() if one.group == bare.partition(":")[0])
-    known = known_task(task) or next(of_group, None)
-    if not known:
+    of_group = (other for other in all_tasks().values() if other.group == bare.partition(":")[0])
+    found = known_task(task) or next(of_group, None)
+    if not found:
         return None
     if metric.startswith(JUDGED):
-        scales = scales_of_judges(kind_of(known.task).judge_templates)
+        scales = scales_of_judges(kind_of(found.task).judge_templates)
         return next((Declared(range=scale) for name, scale in scales.items() if metric.endswith(name)), None)
-    metric = _PASS_AT_K.sub("pass@1", metric)  # of which only the first is declared: k is the number of samples
-    while metric and metric not in known.kind.declared:
+    metric = _PASS_AT_K.sub("pass@1", metric)  # k is the number of samples; only pass@1 is declared
+    while metric and metric not in found.kind.declared:
         metric = metric.rpartition("_")[0]
-    return known.kind.declared.get(metric)
+    return found.kind.declared.get(metric)

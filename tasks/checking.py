@@ -1,4 +1,4 @@
-"""Reads all rows of tasks' data without a model, and counts what is sound, broken and duplicate."""
+"""Reads all rows of tasks' data without a model, and counts valid, broken and duplicate rows."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -17,14 +17,14 @@ class SubsetCounts:
     """The rows of one task's source; a row of the source may give several prepared rows.
 
     Attributes:
-        source: The data set that it reads; "" where there are no data.
+        source: Its data set; "" without data.
         form: "curated" or "original".
         rows: Prepared rows to evaluate.
         few_shot: Prepared few-shot examples.
-        duplicates: Rows that ask the same as an earlier one of the subset.
+        duplicates: Rows with the same content as an earlier row of the subset.
         broken: A sentence for each broken row.
-        expected: Rows of the published subset, where known.
-        problem: Why it cannot be read, or what is wrong with all rows together.
+        expected: Published number of rows; None: unknown.
+        problem: Why it cannot be read, or a problem of all rows together.
         missing: Whether there are no data.
     """
 
@@ -44,7 +44,7 @@ class SubsetCounts:
         return self.expected not in (None, self.rows + len(self.broken))
 
     def is_broken(self) -> bool:
-        """Whether a row is broken, or its data are there and cannot be read."""
+        """Whether a row is broken, or existing data cannot be read."""
         return bool(self.broken or (self.problem and not self.missing))
 
 
@@ -52,11 +52,11 @@ def check_data(names: Iterable[str], options: DataOptions) -> list[SubsetCounts]
     """Reads every row of every subset of the named tasks.
 
     Args:
-        names: Suites, groups, tasks or files of them, as `selection.select_tasks` takes them; after `|k`, fewer than k
-            few-shot examples are a problem of the subset.
+        names: Suites, groups, tasks or files of them, as of `selection.select_tasks`. With `|k`, fewer than k few-shot
+            examples are a problem of the subset.
 
     Raises:
-        CulturevalError: A name is unknown, or what reads images is not installed.
+        CulturevalError: A name is unknown, or the extra `vision` is missing.
     """
     quiet_libraries()
     return [_counts(*name_and_shots(name), options) for name in select_tasks(list(names))[0]]
@@ -80,16 +80,19 @@ def _counts(name: str, shots: str, options: DataOptions) -> SubsetCounts:
     return counts
 
 
-def other_sums(subsets: Iterable[SubsetCounts]) -> list[str]:
-    """A sentence for each whole group whose published sum of rows is known, and is another one."""
+def differing_sums(subsets: Iterable[SubsetCounts]) -> list[str]:
+    """A sentence for each complete group with another number of rows than the published sum."""
     by_group: dict[str, list[SubsetCounts]] = {}
-    for one in subsets:
-        by_group.setdefault(all_tasks()[one.task].group, []).append(one)
-    told = []
-    for group, some in by_group.items():
-        forms = {one.form for one in some}
-        wanted = all_tasks()[some[0].task].group_rows.get(forms.pop()) if len(forms) == 1 else None
-        rows, shots = sum(one.rows + len(one.broken) for one in some), sum(one.few_shot for one in some)
-        if wanted not in (None, rows, rows + shots) and len(some) == len(groups()[group]):
-            told.append(f"{group} has {rows:,} rows and {shots:,} few-shot examples, published are {wanted:,}.")
-    return told
+    for subset in subsets:
+        by_group.setdefault(all_tasks()[subset.task].group, []).append(subset)
+    sentences = []
+    for group, members in by_group.items():
+        forms = {subset.form for subset in members}
+        published = all_tasks()[members[0].task].group_rows.get(forms.pop()) if len(forms) == 1 else None
+        rows, shots = (
+            sum(subset.rows + len(subset.broken) for subset in members),
+            sum(subset.few_shot for subset in members),
+        )
+        if published not in (None, rows, rows + shots) and len(members) == len(groups()[group]):
+            sentences.append(f"{group}: {rows:,} rows and {shots:,} few-shot examples; published: {published:,} rows.")
+    return sentences

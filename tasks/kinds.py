@@ -1,4 +1,4 @@
-r"""How a benchmark is asked and scored: the kinds of a benchmark in one file, and the generated form of choices.
+r"""The kinds of a benchmark in one file (prompt and scoring), and the generated form of choices.
 
     from cultureval import Benchmark, multiple_choice
 
@@ -8,8 +8,8 @@ r"""How a benchmark is asked and scored: the kinds of a benchmark in one file, a
         row=lambda r: {"question": r["question"], "options": r["options"], "gold": r["answer"]},
     )]
 
-`row` returns the slots of the prompt and, by the kind, the gold. `image` in it is a file's bytes or path, or the hub's
-image; `context` is a passage that questions share: their errors are clustered by it.
+`row` returns the slots of the prompt and, depending on the kind, the gold. `image` is a file's bytes or path, or an
+image of the hub. `context` is a passage that questions share; standard errors are clustered by it.
 """
 
 import hashlib
@@ -42,31 +42,31 @@ Score = Callable[[str, Sequence[str]], float]
 
 CHOICES = "cultureval.metrics.lighteval.multiple_choice"
 ANSWERS = "cultureval.metrics.lighteval.free_answers"
-SEVERAL = {"multiple_choice": False, "multi_select": True}  # kinds with a generated form -> may several be right
+SEVERAL = {"multiple_choice": False, "multi_select": True}  # kinds with a generated form -> several right options
 REPLY_TOKENS = 2048  # reasoning included
 PARSER = Instrument(name=lambda: "labels(strict, v5)")
-JUDGED = declare("answered")  # the judges' own scores are beside it
+JUDGED = declare("answered")  # beside the judges' scores
 MULTIPLE_CHOICE_KIND = Kind(
     "multiple_choice", "MCQ", MULTIPLE_CHOICE, choice_prompt, lazy_call(f"{CHOICES}:multiple_choice_metrics")
 )
 
 
 def multiple_choice(labels: str, prompt: str) -> Kind:
-    """Questions with one right option, whose label the model scores.
+    """Questions with one right option; the model scores the labels.
 
-    `row` returns `question`, `options` (a list of texts) and `gold` (the label of the right one) or `index` (from 0).
+    `row` returns `question`, `options` (a list of texts) and `gold` (the right label) or `index` (from 0).
 
     Args:
         labels: Of the options, in order, separated by spaces.
-        prompt: With the slots `$question` and `$options`, which are listed as `1. text`. A space comes between it and
-            the label, unless it ends in white space.
+        prompt: With the slots `$question` and `$options` (listed as `1. text`). A space separates prompt and label,
+            unless the prompt ends in white space.
 
     Raises:
-        ValueError: The labels are fewer than two or repeated, or the prompt lacks a slot.
+        ValueError: There are fewer than two labels, a label is repeated, or a slot is missing in the prompt.
     """
     names = labels.split()
     if len(set(names)) < max(len(names), 2):
-        raise ValueError(f"multiple_choice: the labels {labels!r} are not two or more distinct ones, such as 'A B C D'")
+        raise ValueError(f"multiple_choice: write two or more distinct labels such as 'A B C D', not {labels!r}")
     if missing := [slot for slot in ("question", "options") if slot not in Template(prompt).get_identifiers()]:
         raise ValueError(f"multiple_choice: the prompt has no slot ${missing[0]}")
     text = _template(prompt, labels=names, separator="" if prompt[-1:].isspace() else " ")
@@ -83,18 +83,18 @@ def generate(
 ) -> Kind:
     """Questions with free answers, scored by functions.
 
-    `row` returns the slots of the prompt and `answers`, the right ones (a text or a list of texts).
+    `row` returns the slots of the prompt and `answers`, the right answers (a text or a list of texts).
 
     Args:
-        metrics: Name -> function of the answer and the right ones, that returns a number; the headline first. The
-            score of a task is its mean.
-        new_tokens: At most.
+        metrics: Name -> function of the answer and the right answers that returns a number; the headline first. A
+            task's score is the mean.
+        new_tokens: Maximum number of new tokens.
         stop: Texts that end an answer, such as a newline.
-        ranges: Lowest and highest value of a metric, where these are not 0 and 1.
-        lower: Metrics of which lower values are better.
+        ranges: Metric -> lowest and highest value, if these are not 0 and 1.
+        lower: Metrics for which lower values are better.
 
     Raises:
-        ValueError: There are no metrics, or `ranges` or `lower` name others.
+        ValueError: There are no metrics, or `ranges` or `lower` have an unknown metric.
     """
     if not metrics:
         raise ValueError("generate: name at least one metric")
@@ -113,12 +113,12 @@ def generate(
 def judged(template: str, prompt: str, new_tokens: int = 512, stop: Sequence[str] = ()) -> Kind:
     """Questions with free answers, scored by the judges of CULTUREVAL_JUDGE.
 
-    `row` returns the slots of the prompt and those of the judge's template, which gets the answer in its own slot.
+    `row` returns the slots of the prompt and of the judge's template, except the slot of the answer.
 
     Args:
         template: The judge's template: one of ours (`jeem_vqa`), or `MODULE:FILE`, a text file beside the benchmark's
-            module, without `.txt`. Its head is described in `cultureval.judge_prompts.templates`.
-        new_tokens: At most.
+            module, without `.txt`. `cultureval.judge_prompts.templates` describes its head.
+        new_tokens: Maximum number of new tokens.
         stop: Texts that end an answer.
     """
     return Kind(
@@ -136,14 +136,18 @@ def judged(template: str, prompt: str, new_tokens: int = 512, stop: Sequence[str
 def generated(benchmarks: Iterable[Benchmark], suite: str) -> tuple[Benchmark, ...]:
     """The multiple-choice benchmarks of a suite with generated answers: `qimma_gat:Algebra` is `qimma_gen_gat:Algebra`.
 
-    Those of other kinds are left out. They are for models without log-probabilities, and belong into a suite of their
-    own, so that no average, table or comparison holds both forms.
+    They are for models without log-probabilities. Put them into a separate suite, so that no average, table or
+    comparison mixes both forms.
     """
     prefix = f"{suite}_gen_"
     return tuple(
-        replace(one, group=prefix + one.group.removeprefix(f"{suite}_"), kind=_choice_reply(one.kind, one.language))
-        for one in benchmarks
-        if one.kind.name in SEVERAL
+        replace(
+            benchmark,
+            group=prefix + benchmark.group.removeprefix(f"{suite}_"),
+            kind=_choice_reply(benchmark.kind, benchmark.language),
+        )
+        for benchmark in benchmarks
+        if benchmark.kind.name in SEVERAL
     )
 
 
@@ -170,7 +174,7 @@ def _template(prompt: str, **head: Any) -> str:
 
 
 def _hash(score: Score) -> str:
-    """Eight digits of the hash of a function's source, so that runs with different functions are not compared."""
+    """Eight digits of a hash of a function's source; runs with different functions are not comparable."""
     try:
         text = inspect.getsource(score)
     except (OSError, TypeError):
@@ -184,21 +188,21 @@ def _answered(answer: str, references: Sequence[str]) -> float:
 
 def _require_judges() -> None:
     if not current_settings().judges:
-        raise CulturevalError("Its answers are scored by judges: name one in CULTUREVAL_JUDGE.")
+        raise CulturevalError("Judges score its answers: name a judge in CULTUREVAL_JUDGE.")
 
 
 # --- what `row` returns -> a prepared row ---------------------------------------------------------------------
 
 
-def _given(given: Mapping[str, Any], name: str) -> Any:
-    if name not in given:
-        raise CulturevalError(f"The function `row` returned no {name!r}; it returned {', '.join(map(str, given))}.")
-    return given[name]
+def _value(returned: Mapping[str, Any], name: str) -> Any:
+    if name not in returned:
+        raise CulturevalError(f"The function `row` must return {name!r}; it returned {', '.join(map(str, returned))}.")
+    return returned[name]
 
 
-def _slots(given: Mapping[str, Any], *others: str) -> dict[str, str]:
-    """The texts for the prompt's slots: all but the image and what the kind reads itself."""
-    return {name: _text(value, name) for name, value in given.items() if name not in ("image", *others)}
+def _slots(returned: Mapping[str, Any], *used: str) -> dict[str, str]:
+    """The texts for the prompt's slots, without the image and the fields that the kind uses."""
+    return {name: _text(value, name) for name, value in returned.items() if name not in ("image", *used)}
 
 
 def _text(value: Any, name: str) -> str:
@@ -208,32 +212,32 @@ def _text(value: Any, name: str) -> str:
     return text
 
 
-def _choice(labels: Sequence[str], given: Mapping[str, Any], preparation: Preparation) -> PreparedRow:
-    options = text_list(_given(given, "options"), "options")
-    if "index" in given:
-        gold = dict(enumerate(labels)).get(given["index"], str(given["index"]))
+def _choice(labels: Sequence[str], returned: Mapping[str, Any], preparation: Preparation) -> PreparedRow:
+    options = text_list(_value(returned, "options"), "options")
+    if "index" in returned:
+        gold = dict(enumerate(labels)).get(returned["index"], str(returned["index"]))
     else:
-        gold = str(_given(given, "gold")).strip()
+        gold = str(_value(returned, "gold")).strip()
     if not 2 <= len(options) <= len(labels):
-        raise BadRow("options", options, f"are not two to {len(labels)} options, as there are labels")
+        raise BadRow("options", options, f"are not two to {len(labels)} options, one for each label")
     if gold not in labels[: len(options)]:
         raise BadRow("gold", gold, f"is not one of the labels {' '.join(labels[: len(options)])}, or its index")
-    question = _text(_given(given, "question"), "question")
-    slots = _slots(given, "question", "options", "gold", "index")
+    question = _text(_value(returned, "question"), "question")
+    slots = _slots(returned, "question", "options", "gold", "index")
     return choice_row(
         preparation.template, question, options, [labels.index(gold)], slots.pop("context", None), **slots
     )
 
 
-def _answer(given: Mapping[str, Any], preparation: Preparation) -> PreparedRow:
-    answers = _given(given, "answers")
+def _answer(returned: Mapping[str, Any], preparation: Preparation) -> PreparedRow:
+    answers = _value(returned, "answers")
     references = text_list([answers] if isinstance(answers, str) else answers, "answers")
-    slots = _slots(given, "answers")
+    slots = _slots(returned, "answers")
     prompt = load_template(preparation.template).render(**slots)
     return {"prompt": prompt, "answers": references, "cluster": cluster_of(slots.get("context"))}
 
 
-def _judged(given: Mapping[str, Any], preparation: Preparation) -> PreparedRow:
-    slots = _slots(given)
+def _judged(returned: Mapping[str, Any], preparation: Preparation) -> PreparedRow:
+    slots = _slots(returned)
     prompt = load_template(preparation.template).render(**slots)
     return {"prompt": prompt, "answers": [], "slots": slots, "cluster": cluster_of(slots.get("context"))}

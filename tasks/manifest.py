@@ -1,14 +1,14 @@
-"""Manifests of audits: which rows of a source are kept, discarded or still to be reviewed, and why; never their text.
+"""Manifests of audits: decisions to keep, discard or review rows of a source, with reasons but without texts.
 
-A manifest is a JSON-lines file. Its first line is `{"format": "cultureval-manifest", "version": 1}`; each other line is
-one row of a source:
+A manifest is a JSON-lines file. Its first line is `{"format": "cultureval-manifest", "version": 1}`. Each other line is
+a row of a source:
 
     {"source": "QCRI/AraDiCE-Culture", "revision": "1f3a...", "subset": "Egypt", "row": "Egypt/test.csv:17",
      "hash": "<64 hexadecimal digits>", "decision": "discard", "reasons": ["check:missing_gold"], "by": ["check"]}
 
-`row` is the file below the source's folder and the number of the row in it, from 0; `hash` is that of the row's cells
-(`row_hash`). Reasons, and those who gave them, are words without spaces, so that no text of an item can stand in a
-manifest. It may be published where the data may not.
+`row` is the file below the source's folder and the row's number in it, from 0; `hash` is a hash of the row's cells
+(`row_hash`). `reasons` and `by` are words without spaces, so a manifest has no text of an item. It may be published
+even if the data may not.
 """
 
 import hashlib
@@ -34,14 +34,14 @@ Name = Annotated[str, Field(min_length=1, max_length=4000)]
 
 
 class ManifestRow(BaseModel):
-    """The decision on one row of a source: a line of a manifest.
+    """A decision on a row of a source: a line of a manifest.
 
     Attributes:
-        source: `org/name` of the data set, or the name of the file or folder that was audited by its path.
+        source: `org/name` of the data set, or the name of an audited file or folder.
         revision: Commit on the hub, or "local".
         subset: The subset's name in the paper, or the file's name.
         decision: "keep", "discard", or "review" (a person has to decide; until then the row is kept).
-        reasons: What led to the decision: `check:NAME`, `judge:NAME:CRITERION`, `person:VERDICT`.
+        reasons: Reasons of the decision: `check:NAME`, `judge:NAME:CRITERION`, `person:VERDICT`.
         by: Who decided: `check`, `judge:NAME`, `person:ID`, ...
     """
 
@@ -63,7 +63,7 @@ class Manifest:
 
     Attributes:
         name: The file's name, for messages.
-        rows: One for each row of a source that was decided on.
+        rows: A decision for each audited row of a source.
     """
 
     name: str
@@ -71,44 +71,49 @@ class Manifest:
 
     @cached_property
     def hash(self) -> str:
-        """First eight hexadecimal digits of a SHA-256 of the decisions, whatever their order; for signatures."""
-        return combined_hash("\t".join((one.source, one.row, one.hash, one.decision)) for one in self.rows)
+        """First eight hexadecimal digits of a SHA-256 of the decisions in any order; for signatures."""
+        return combined_hash("\t".join((row.source, row.row, row.hash, row.decision)) for row in self.rows)
 
     @cached_property
     def by_source(self) -> dict[str, dict[str, ManifestRow]]:
-        """Source -> row -> its decision."""
+        """Source -> row -> decision."""
         found: dict[str, dict[str, ManifestRow]] = {}
-        for one in self.rows:
-            found.setdefault(one.source, {})[one.row] = one
+        for row in self.rows:
+            found.setdefault(row.source, {})[row.row] = row
         return found
 
     def require_fit(self, source: str, subset: str, hashes: Mapping[str, str]) -> None:
-        """Refuses data of which a row that was decided on has other cells, or is gone; takes the hashes of those read.
+        """Refuses data in which a row of the manifest has changed or is missing.
+
+        Args:
+            source: The data set.
+            subset: The subset that was read.
+            hashes: Name -> hash of each read row that is in the manifest.
 
         Raises:
-            CulturevalError: It names such rows.
+            CulturevalError: It has the names of these rows.
         """
         decided = self.by_source.get(source, {})
-        changed = [name for name, found in hashes.items() if found != decided[name].hash]
-        gone = [name for name, one in decided.items() if one.subset == subset and name not in hashes]
-        if changed or gone:
-            raise misfit(self, source, changed, gone)
+        changed = [name for name, digest in hashes.items() if digest != decided[name].hash]
+        missing = [name for name, row in decided.items() if row.subset == subset and name not in hashes]
+        if changed or missing:
+            raise misfit(self, source, changed, missing)
 
 
-def misfit(manifest: Manifest, source: str, changed: Sequence[str], gone: Sequence[str]) -> CulturevalError:
-    """The error of a manifest that does not fit a source's data: rows with other cells, and rows that are gone."""
-    told = {"rows have other content": changed, "rows are no longer there": gone}
-    what = "; ".join(f"{problem}: {shown_names(names)}" for problem, names in told.items() if names)
+def misfit(manifest: Manifest, source: str, changed: Sequence[str], missing: Sequence[str]) -> CulturevalError:
+    """The error of a manifest that does not fit a source's data: changed and missing rows."""
+    problems = {"changed rows": changed, "missing rows": missing}
+    text = "; ".join(f"{problem}: {shown_names(names)}" for problem, names in problems.items() if names)
     return CulturevalError(
-        f"The manifest {manifest.name} does not fit the data of {source} ({what}): audit them again, or read the "
-        "revision that it names."
+        f"The manifest {manifest.name} does not fit the data of {source} ({text}): audit the data again, or use the "
+        "manifest's revision of the data."
     )
 
 
 def row_name(placed: PlacedRow, files: Sequence[Path], folder: Path) -> str:
-    """The name of a row in manifests: its file (one of those that are read) below the folder, and its number there."""
-    named = (file for file in files if str(file).endswith(f"/{placed.file}"))
-    file = placed.path or next(named, Path(placed.file))
+    """The name of a row in manifests: its file (one of `files`) below the folder, and its number in the file."""
+    matching = (file for file in files if str(file).endswith(f"/{placed.file}"))
+    file = placed.path or next(matching, Path(placed.file))
     return f"{relative_path(file, folder)}:{placed.number}"
 
 
@@ -121,8 +126,8 @@ def row_hash(row: Row, folder: Path | None = None) -> str:
     """SHA-256 of the cells of a row, 64 hexadecimal digits; the same on every machine.
 
     Args:
-        row: The row; columns that our readers add (`__...`) do not count, images count by their bytes.
-        folder: The source's folder: paths below it count from there.
+        row: The row; columns of our readers (`__...`) are left out, images are hashed by their bytes.
+        folder: The source's folder; paths in it are hashed relative to it.
     """
 
     def of_object(value: Any) -> Any:
@@ -138,7 +143,11 @@ def row_hash(row: Row, folder: Path | None = None) -> str:
 
 
 def read_manifest(path: Path) -> Manifest:
-    """The manifest of a file; CulturevalError where it is none, a line breaks the form, or two decide on one row."""
+    """The manifest of a file.
+
+    Raises:
+        CulturevalError: The file is no manifest, a line is wrong, or a row has two decisions.
+    """
     rows: dict[tuple[str, str], ManifestRow] = {}
     with path.open(encoding="utf-8") as lines:
         try:
@@ -149,16 +158,16 @@ def read_manifest(path: Path) -> Manifest:
             raise CulturevalError(f"{path} is no manifest: its first line is not {json.dumps(HEAD)}.")
         for number, line in enumerate(lines, start=2):
             try:
-                one = ManifestRow.model_validate_json(line)
+                row = ManifestRow.model_validate_json(line)
             except ValidationError as error:
                 raise CulturevalError(f"{path}, line {number}: {wrong_settings(error)}.") from None
-            if rows.setdefault((one.source, one.row), one) is not one:
-                raise CulturevalError(f"{path}, line {number}: {one.source} {one.row} is decided on twice.")
+            if rows.setdefault((row.source, row.row), row) is not row:
+                raise CulturevalError(f"{path}, line {number}: {row.source} {row.row} has two decisions.")
     return Manifest(path.name, tuple(rows.values()))
 
 
 def manifest_of(paths: Sequence[Path]) -> Manifest | None:
-    """The manifest of one or several files, read once while they stay the same; None without any."""
+    """The merged manifest of some files, cached until they change; None without files."""
     return _of_files(tuple((path, path.stat().st_mtime_ns) for path in paths)) if paths else None
 
 
@@ -168,22 +177,22 @@ def _of_files(files: tuple[tuple[Path, int], ...]) -> Manifest:
 
 
 def write_manifest(path: Path, rows: Iterable[ManifestRow]) -> Manifest:
-    """Writes a manifest, its rows in the order of sources and rows, and returns it."""
+    """Writes a manifest, sorted by source and row, and returns it."""
 
-    def place(one: ManifestRow) -> tuple[str, str, int]:
-        file, _, number = one.row.rpartition(":")
-        return one.source, file, int(number)
+    def place(row: ManifestRow) -> tuple[str, str, int]:
+        file, _, number = row.row.rpartition(":")
+        return row.source, file, int(number)
 
     ordered = sorted(rows, key=place)
-    write_json_lines(path.expanduser(), [HEAD, *(one.model_dump() for one in ordered)])
+    write_json_lines(path.expanduser(), [HEAD, *(row.model_dump() for row in ordered)])
     return Manifest(path.name, tuple(ordered))
 
 
 def merged(manifests: Sequence[Manifest]) -> Manifest:
-    """One manifest of several: a person's decision counts before others, then discard, review, keep in this order.
+    """Merges manifests. A person's decision comes first, then discard, review and keep in this order.
 
     Raises:
-        CulturevalError: Two of them hold different content of one row.
+        CulturevalError: Two manifests have different content of a row.
     """
 
     def weight(row: ManifestRow) -> tuple[bool, int]:
@@ -191,11 +200,11 @@ def merged(manifests: Sequence[Manifest]) -> Manifest:
         return by_person, ["keep", "review", "discard"].index(row.decision)
 
     rows: dict[tuple[str, str], ManifestRow] = {}
-    for one in (one for manifest in manifests for one in manifest.rows):
-        other = rows.setdefault((one.source, one.row), one)
-        if other.hash != one.hash:
-            raise CulturevalError(f"Two manifests hold different content of {one.source} {one.row}.")
-        first, second = (other, one) if weight(other) >= weight(one) else (one, other)
+    for row in (row for manifest in manifests for row in manifest.rows):
+        other = rows.setdefault((row.source, row.row), row)
+        if other.hash != row.hash:
+            raise CulturevalError(f"Two manifests have different content of {row.source} {row.row}.")
+        first, second = (other, row) if weight(other) >= weight(row) else (row, other)
         joined = {name: list(dict.fromkeys(getattr(first, name) + getattr(second, name))) for name in ("reasons", "by")}
-        rows[one.source, one.row] = first.model_copy(update=joined)
-    return Manifest("+".join(one.name for one in manifests), tuple(rows.values()))
+        rows[row.source, row.row] = first.model_copy(update=joined)
+    return Manifest("+".join(row.name for row in manifests), tuple(rows.values()))

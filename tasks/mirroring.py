@@ -12,22 +12,22 @@ from cultureval.runtime.data.user_cache import write_atomically
 from cultureval.tasks.catalogue import all_tasks, require_suites, suites
 from cultureval.tasks.suite import Source, Task
 
-REVISION = ".cultureval-revision"  # file that holds the commit of what was fetched
+REVISION = ".cultureval-revision"  # file with the fetched commit
 TEXT_FILES = ("*.json", "*.txt", "*.model")  # configurations and tokenizers
 
 
 def mirror_suites(names: list[str] | None, root: Path) -> tuple[list[str], bool]:
-    """Downloads the data and the scoring models of suites (none: all) into a folder, which is a data root afterwards.
+    """Downloads the data and the scoring models of suites (none: all) into a data root.
 
-    What is already there is not downloaded again.
+    Existing files are not downloaded again.
 
     Returns:
-        (lines, complete): what happened to each source; and whether every source that can be fetched was.
+        (lines, complete): a line for each source; and whether no download failed.
     """
-    wanted = names or suites()
-    require_suites(wanted)
-    tasks = [task for task in all_tasks().values() if task.suite in wanted]
-    # Several sources may share a folder: a repository, and corpora that people add to its files.
+    chosen = names or suites()
+    require_suites(chosen)
+    tasks = [task for task in all_tasks().values() if task.suite in chosen]
+    # Several sources may share a folder: a repository, and corpora that users add to its files.
     sources = {(source.repo, source.how_to_get): (source, task) for task in tasks for source in task.sources}
     instruments = filter(None, dict.fromkeys(task.kind.instrument for task in tasks))
     scorers = dict.fromkeys(name for instrument in instruments for name in instrument.sources())
@@ -37,7 +37,7 @@ def mirror_suites(names: list[str] | None, root: Path) -> tuple[list[str], bool]
 
 
 def fetch(source: Source, root: Path, task: Task) -> str:
-    """Downloads one source into a data root, as far as possible; returns a line that says what happened."""
+    """Downloads one source into a data root, if possible; returns a line on the outcome."""
     from huggingface_hub import HfApi, snapshot_download
 
     folder = root.joinpath(*source.repo.split("/"))
@@ -46,8 +46,8 @@ def fetch(source: Source, root: Path, task: Task) -> str:
         if record.is_file() and (not source.revision or record.read_text(encoding="utf-8").strip() == source.revision):
             return f"{'there':10} {source.repo}: {source.archive}"
     elif not source.on_hub:
-        there = folder.is_dir() and (not source.find or any(source.find(folder, task)[0]))
-        state = "there" if there else "to be fetched by hand"
+        present = folder.is_dir() and (not source.find or any(source.find(folder, task)[0]))
+        state = "there" if present else "to be fetched by hand"
         return f"{state:10} {source.repo}: not on the hub; {source.how_to_get}; put it into {folder}"
 
     def download() -> str:
@@ -67,7 +67,7 @@ def _recorded(record: Path, revision: str) -> str:
 
 
 def _tried(name: str, download: Callable[[], str], how_to_get: str = "") -> str:
-    """Runs a download, and returns a line on what happened."""
+    """Runs a download; returns a line on the outcome."""
     import httpx
     from huggingface_hub.errors import RepositoryNotFoundError
 
@@ -81,7 +81,7 @@ def _tried(name: str, download: Callable[[], str], how_to_get: str = "") -> str:
 
 
 def fetch_scorer(source: str, root: Path) -> str:
-    """Downloads a scoring model (hub id, or address of a file) into a data root; returns a line on what happened."""
+    """Downloads a scoring model (hub id, or address of a file) into a data root; returns a line on the outcome."""
     import httpx
     from huggingface_hub import HfApi, snapshot_download
 
@@ -104,9 +104,9 @@ def fetch_scorer(source: str, root: Path) -> str:
 
 
 def unpack(url: str, patterns: Sequence[str], folder: Path) -> str:
-    """Downloads an archive and unpacks the files that match, without the top folder.
+    """Downloads an archive and unpacks its matching files without the top folder.
 
-    Links, devices and paths that lead out of the folder are not unpacked.
+    Links, devices and paths outside the folder are not unpacked.
 
     Args:
         patterns: `fnmatch` patterns of paths below the top folder; `*` matches a slash as well.

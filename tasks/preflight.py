@@ -1,4 +1,4 @@
-"""All checks before a model loads: settings, model, tasks, data, scorers and the output folder, in one list."""
+"""All checks before a model loads: settings, model, tasks, data, scorers and the output folder."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,14 +26,14 @@ Check = Callable[[], object]
 
 @dataclass
 class CheckedRun:
-    """What a run will do, after its checks.
+    """The plan of a run after its checks.
 
     Attributes:
         tasks: The tasks as LightEval spells them, with `|k`.
-        missing: Requested tasks of which the data root has no data.
-        unscorable: Requested tasks that are left out because they cannot be scored: why, by name.
+        missing: Requested tasks without data in the data root.
+        unscorable: Requested task that cannot be scored -> reason.
         judges: The entries of CULTUREVAL_JUDGE that are used; None: all of them.
-        unjudged: Judges whose scores are left out because they cannot be asked: why, by name.
+        unjudged: Judge that cannot be used -> reason.
         options: Options of suites that follow from the model's type.
     """
 
@@ -54,22 +54,23 @@ def preflight(
     more: Iterable[Check] = (),
     wrong: ProblemList | None = None,
 ) -> CheckedRun:
-    """Checks everything that a run needs, and tries its scorers, before a model loads.
+    """Checks all parts of a run, and tries its scorers, before a model loads.
 
     Args:
         check_model: Checks the model without loading it (`cultureval.models.choice.check_model`).
         skip_unscorable: Whether tasks that cannot be scored are left out instead of stopping the run.
-        wrong: Problems of the command line; where there are any, no data are read.
+        more: Further checks.
+        wrong: Problems of the command line; if there are any, no data are read.
 
     Raises:
-        CulturevalError: All problems that were found, each with what to do.
+        CulturevalError: All problems, each with what to do.
     """
     problems, options = wrong or ProblemList(), None
-    readable = not problems.found
+    read_data = not problems.found
     with problems.collecting():
         all_of([partial(require_folder, output_dir), *more, *_settings_checks()])
     with problems.collecting():
-        options = read_data_options() if readable else None
+        options = read_data_options() if read_data else None
     selected, explicit, kinds = _selected(names, problems)
     missing = _read_data(selected, explicit, options, problems) if options else []
     kinds = {name: kind for name, kind in kinds.items() if name not in missing}
@@ -82,11 +83,11 @@ def preflight(
     unscorable |= _failing(_refusals(kinds, model) if model else [], problems, skip_unscorable)
     if kinds and len(unscorable) == len(kinds):
         reasons = " ".join(dict.fromkeys(unscorable.values()))
-        problems.add(CulturevalError(f"No task is left: none of them can be scored. {reasons}"))
+        problems.add(CulturevalError(f"No task is left, since none can be scored. {reasons}"))
     problems.raise_if_any()
     assert model is not None  # or its check has raised
-    asked = [name for name in kinds if name not in unscorable]
-    return _with_scorers(CheckedRun(model, asked, missing, unscorable, of_model), kinds, skip_unscorable)
+    tasks = [name for name in kinds if name not in unscorable]
+    return _with_scorers(CheckedRun(model, tasks, missing, unscorable, of_model), kinds, skip_unscorable)
 
 
 def _settings_checks() -> list[Check]:
@@ -100,42 +101,42 @@ def _settings_checks() -> list[Check]:
 
 
 def _selected(names: Sequence[str], problems: ProblemList) -> tuple[list[str], set[str], dict[str, Kind]]:
-    """As `select_tasks`, and how each task is asked and scored; wrong names are collected, and the others selected."""
+    """As `select_tasks`, with each task's kind; errors of wrong names are added to `problems`."""
     selected: dict[str, None] = {}
     explicit: set[str] = set()
     for name in names:
         with problems.collecting():
-            found, one_by_one = select_tasks([name])
+            found, named = select_tasks([name])
             selected |= dict.fromkeys(found)
-            explicit |= one_by_one
+            explicit |= named
     return list(selected), explicit, {name: kind_of(name) for name in selected}
 
 
 def _read_data(selected: list[str], explicit: set[str], options: DataOptions, problems: ProblemList) -> list[str]:
-    """Prepares the rows of all tasks; returns the tasks without data, since a data root may hold a part of a group."""
-    absent: dict[str, CulturevalError] = {}
-    failed: dict[str, CulturevalError] = {}  # of a group the first, which stands for it
+    """Prepares the rows of all tasks; returns the tasks without data, if the data root has data of others."""
+    missing: dict[str, CulturevalError] = {}
+    failed: dict[str, CulturevalError] = {}  # the first error of each group
     for name in selected:
         bare, shots = name_and_shots(name)
         try:
             require_examples(bare, int(shots or 0), prepare_subset(all_tasks()[bare], options).report)
         except CulturevalError as error:
             if isinstance(error, SourceUnavailable) and options.root is not None and name not in explicit:
-                absent[name] = error
+                missing[name] = error
             else:
-                each = isinstance(error, MissingExtra | BrokenRows)
-                failed.setdefault(name if each else all_tasks()[bare].group, error)
-    if len(absent) == len(selected) and absent:
-        failed, absent = dict(list(absent.items())[:1]), {}
+                by_task = isinstance(error, MissingExtra | BrokenRows)
+                failed.setdefault(name if by_task else all_tasks()[bare].group, error)
+    if len(missing) == len(selected) and missing:
+        failed, missing = dict(list(missing.items())[:1]), {}
     for problem in failed.values():
         problems.add(problem)
-    if absent:
-        print_note(f"{len(absent)} of {len(selected)} tasks have no data under {options.root} and are left out.")
-    return list(absent)
+    if missing:
+        print_note(f"{len(missing)} of {len(selected)} tasks have no data under {options.root} and are left out.")
+    return list(missing)
 
 
 def _failing(checks: Iterable[tuple[Check, list[str]]], problems: ProblemList, skip: bool) -> dict[str, str]:
-    """The tasks that a failing check concerns, with the reasons; without `skip` a failure is a problem of the run."""
+    """Task -> reasons of failed checks; without `skip` failures are added to `problems` instead."""
     reasons: dict[str, str] = {}
     for check, concerned in checks:
         failed = ProblemList()
@@ -152,17 +153,17 @@ def _failing(checks: Iterable[tuple[Check, list[str]]], problems: ProblemList, s
 
 def _scorer_checks(kinds: Mapping[str, Kind], skip_judges: bool = False) -> list[tuple[Check, list[str]]]:
     """The check of each instrument and of the judges, with the tasks that need it."""
-    by_check: dict[Check, list[str]] = {}
+    tasks_of: dict[Check, list[str]] = {}
     for name, kind in kinds.items():
         if kind.instrument:
-            by_check.setdefault(kind.instrument.check, []).append(name)
+            tasks_of.setdefault(kind.instrument.check, []).append(name)
         if kind.judge_templates and not skip_judges:  # these tasks have other metrics
-            by_check.setdefault(check_judges, []).append(name)
-    return list(by_check.items())
+            tasks_of.setdefault(check_judges, []).append(name)
+    return list(tasks_of.items())
 
 
 def _checked(check_model: ModelCheck, kinds: Mapping[str, Kind], problems: ProblemList) -> CheckedModel | None:
-    """The model; None where it has problems, which are collected. Where there are others, no library is loaded."""
+    """The checked model; None if it has problems. After other problems, no library is imported for the check."""
     sound, scored = not problems.found, any(kind.generation_size < 0 for kind in kinds.values())
     with problems.collecting():
         return check_model(any(map(_shows_images, kinds)), scored, sound)
@@ -170,15 +171,15 @@ def _checked(check_model: ModelCheck, kinds: Mapping[str, Kind], problems: Probl
 
 
 def _refusals(kinds: Mapping[str, Kind], model: CheckedModel) -> list[tuple[Check, list[str]]]:
-    """Checks that fail with what the model cannot do, and the tasks that need it."""
-    seen = [name for name in kinds if _shows_images(name)]
+    """Failing checks for abilities that the model does not have, each with the tasks that need the ability."""
+    with_images = [name for name in kinds if _shows_images(name)]
     choices = [name for name, kind in kinds.items() if kind.generation_size < 0]
-    reasons = ((model.no_images, seen), (model.no_likelihoods, choices))
+    reasons = ((model.no_images, with_images), (model.no_likelihoods, choices))
     return [(partial(_refuse, reason, names), names) for reason, names in reasons if reason and names]
 
 
 def _refuse(reason: str, names: list[str]) -> None:
-    raise CulturevalError(f"{reason} Asked for: {shown_names(names, 1)}.")
+    raise CulturevalError(f"{reason} Needed by: {shown_names(names, 1)}.")
 
 
 def _shows_images(name: str) -> bool:
@@ -186,7 +187,7 @@ def _shows_images(name: str) -> bool:
 
 
 def _with_scorers(run: CheckedRun, kinds: Mapping[str, Kind], skip_unscorable: bool) -> CheckedRun:
-    """The run with the judges that can be asked; those that cannot are told."""
+    """The run with its usable judges; prints a note on each other judge."""
     if skip_unscorable and any(kind.judge_templates for kind in kinds.values()):
         run.judges, run.unjudged = usable_judges()
     for name, reason in run.unjudged.items():

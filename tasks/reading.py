@@ -1,8 +1,8 @@
 """From a task's sources to the folder of prepared rows that LightEval loads.
 
-LightEval reads `load_dataset(hf_repo, hf_subset)`. Our sources need more: configs to pool, tables that hold many
-subsets, broken rows. So each subset is read, checked and converted once, and written as JSON lines below the user
-cache, in a folder named by a hash of its content, which LightEval loads.
+LightEval reads `load_dataset(hf_repo, hf_subset)`. Our sources need more: pooled configs, tables of many subsets, and
+checks for broken rows. Each subset is read, checked and converted once, and written as JSON lines for LightEval. Its
+folder below the user cache is named by a hash of the content.
 """
 
 import hashlib
@@ -49,17 +49,17 @@ from cultureval.tasks.registration import mirror_arguments
 from cultureval.tasks.suite import Source, Task
 
 SHOWN_ROWS = 30  # broken rows that a message lists
-FEW = 0.01  # share of a subset's rows that may be broken, at least one
-NOT_ASKED = {"source_row", "form", "cluster", "index"}  # fields of prepared rows beside the question
-_PREPARED: dict[tuple[Any, ...], "PreparedSubset"] = {}  # until `forget_files`
+FEW = 0.01  # share of a subset's rows that may be broken; one row always may
+NOT_ASKED = {"source_row", "form", "cluster", "index"}  # fields of prepared rows that do not change the question
+_PREPARED: dict[tuple[Any, ...], "PreparedSubset"] = {}  # emptied by `forget_files`
 
 
 @dataclass(frozen=True)
 class FoundSource:
-    """A source whose files of a subset are on this machine.
+    """A source on this machine with the files of a subset.
 
     Attributes:
-        folder: Folder that holds it.
+        folder: The source's folder.
         revision: Commit on the hub, or "local".
         files: Data files of the evaluated rows.
         few_shot_files: Data files of the few-shot examples.
@@ -73,13 +73,13 @@ class FoundSource:
 
 
 class BrokenRows(CulturevalError):
-    """All broken rows of a task, a clause for each: where it is, and what is wrong."""
+    """The broken rows of a task, each with its place and its problem."""
 
     def __init__(self, rows: Sequence[str]) -> None:
         self.rows = tuple(rows)
         more = [f"  ... and {len(rows) - SHOWN_ROWS} more"] if len(rows) > SHOWN_ROWS else []
         lines = [f"{len(rows)} broken rows:", *(f"  - {row}" for row in rows[:SHOWN_ROWS]), *more]
-        advice = f"At most {FEW:.0%} of a subset's rows may be broken. Fix them in a copy of the data, and pass --data."
+        advice = f"At most {FEW:.0%} of a subset's rows may be broken. Fix a copy of the data, and pass it with --data."
         super().__init__("\n".join([*lines, advice]))
 
 
@@ -88,9 +88,9 @@ class PreparedSubset:
     """The rows of a subset, ready for LightEval, and a report of all rows.
 
     Attributes:
-        folder: Data set folder with the splits `test` and, where the source has examples, `few_shot`.
-        report: Provenance and counts, as written into the results (see `SourcedTaskConfig`) of a run without examples.
-        with_examples: The report's `fingerprint` of a run with examples, on which its scores depend as well.
+        folder: Data set folder with the splits `test` and, if the source has examples, `few_shot`.
+        report: Provenance and counts for the results (see `SourcedTaskConfig`) of a run without examples.
+        with_examples: The report's `fingerprint` of a run with examples.
     """
 
     folder: Path
@@ -98,7 +98,7 @@ class PreparedSubset:
     with_examples: str = ""
 
     def report_with(self, shots: int) -> RowsReport:
-        """The report of a run with that many few-shot examples."""
+        """The report of a run with this number of few-shot examples."""
         return {**self.report, "fingerprint": self.with_examples} if shots else self.report
 
     def rows(self) -> list[PreparedRow]:
@@ -107,20 +107,20 @@ class PreparedSubset:
 
 
 def forget_files() -> None:
-    """Lets data be read anew, for another run of this process."""
+    """Clears all caches of read data, before another run in this process."""
     _PREPARED.clear()
     _rows_of.cache_clear()
     forget_folders()
 
 
 def prepare_subset(task: Task, options: DataOptions) -> PreparedSubset:
-    """Reads, checks and converts the rows of a task; up to 1 % may be broken, and are left out and listed.
+    """Reads, checks and converts the rows of a task. Up to 1 % may be broken: they are left out and listed.
 
-    Rows that were prepared since the last `forget_files` are not read again.
+    Rows are cached until `forget_files`.
 
     Raises:
         SourceUnavailable: No copy of the data is on this machine or on the hub.
-        MissingColumn: A source lacks a column; the message lists those found.
+        MissingColumn: A column is missing; the message lists those found.
         BrokenRows: More rows are broken.
         CulturevalError: No valid row is left, the source's check of all rows fails, or a manifest does not fit.
     """
@@ -145,8 +145,10 @@ def _prepared(task: Task, options: DataOptions, manifest: Manifest | None) -> Pr
     if too_many := [*evaluated.too_many(source), *examples.too_many(source)]:
         raise BrokenRows([f"{where(task, found)}, {broken_row(row)}" for row in too_many])
     if not evaluated.rows:
-        gone = f"{len(evaluated.broken)} are broken" + f", {evaluated.discarded} discarded" * bool(evaluated.discarded)
-        raise CulturevalError(f"{where(task, found)}: no row is left to evaluate ({gone}).")
+        left_out = f"{len(evaluated.broken)} are broken" + f", {evaluated.discarded} discarded" * bool(
+            evaluated.discarded
+        )
+        raise CulturevalError(f"{where(task, found)}: no row is left to evaluate ({left_out}).")
     if source.check:
         source.check(evaluated.rows)
     rows, repeated = _in_clusters(source.reorder(evaluated.rows) if source.reorder else evaluated.rows)
@@ -158,24 +160,26 @@ def _prepared(task: Task, options: DataOptions, manifest: Manifest | None) -> Pr
 
 
 def require_examples(name: str, shots: int, report: RowsReport) -> None:
-    """Raises CulturevalError where a source has fewer few-shot examples than asked for, by the report of its rows."""
-    if shots > (there := report["few_shot_rows"]):
-        raise CulturevalError(f"{name}: {report['source']} has {there} few-shot examples: run it with |{there}.")
+    """Raises CulturevalError if a source has fewer few-shot examples than `shots`."""
+    if shots > (available := report["few_shot_rows"]):
+        raise CulturevalError(
+            f"{name}: {report['source']} has {available} few-shot examples: run it with |{available}."
+        )
 
 
 # --- where the rows are -------------------------------------------------------------------------------------------
 
 
 def find_subset(task: Task, options: DataOptions) -> FoundSource:
-    """The first source of a task, of the wanted form, whose files are available.
+    """The first available source of a task in the form of `options`.
 
     Raises:
-        SourceUnavailable: There is none; the message names the searched places and how to get the data.
-        CulturevalError: There is one, but of another form, or there are two files of one split, or a shard is lacking.
+        SourceUnavailable: There is none; the message has the searched places and how to get the data.
+        CulturevalError: Only another form is available, a split has two files, or a shard is missing.
     """
-    wanted = [source for source in task.sources if _is_wanted(source, task, options)]
+    candidates = [source for source in task.sources if _has_form(source, task, options)]
     unreachable: SourceUnavailable | None = None
-    for source in wanted:
+    for source in candidates:
         try:
             if found := _found(task, source, options):
                 return found
@@ -183,58 +187,58 @@ def find_subset(task: Task, options: DataOptions) -> FoundSource:
             unreachable = unreachable or error
     if unreachable:
         raise SourceUnavailable(f"{task.task}: {unreachable}")
-    others = [source for source in task.sources if source not in wanted]
+    other_forms = [source for source in task.sources if source not in candidates]
     if (
         options.form == "curated"
-        and others
-        and (options.root is None or any(_found(task, source, options) for source in others))
+        and other_forms
+        and (options.root is None or any(_found(task, source, options) for source in other_forms))
     ):
         raise CulturevalError(
-            f"{task.task}: {wanted[0].repo}, the {wanted[0].form} copy of the data, is not there. Pass --form "
-            f"{others[0].form} to evaluate {others[0].repo}, or --form mixed for each subset in the form that is there."
+            f"{task.task}: {candidates[0].repo}, the {candidates[0].form} copy of the data, is missing. Pass --form "
+            f"{other_forms[0].form} to evaluate {other_forms[0].repo}, or --form mixed to take any form."
         )
-    raise SourceUnavailable(_not_found(task, wanted, options))
+    raise SourceUnavailable(_not_found(task, candidates, options))
 
 
-def _is_wanted(source: Source, task: Task, options: DataOptions) -> bool:
-    """Whether a source is of the form asked for. The samples, which are no data, are read in any form."""
+def _has_form(source: Source, task: Task, options: DataOptions) -> bool:
+    """Whether a source has the form of `options`. Samples are read in any form."""
     if options.form == "original":
         return source.form == "original"
     if options.form == "mixed" or options.root == samples_root():
         return True
-    return source.form == "curated" or source.as_curated or all(one.form == "original" for one in task.sources)
+    return source.form == "curated" or source.as_curated or all(other.form == "original" for other in task.sources)
 
 
 def _found(task: Task, source: Source, options: DataOptions) -> FoundSource | None:
-    """The files of a task in a source; None without any."""
-    place = find_source(source.repo, source.revision, options.root, source.on_hub, mirror_arguments(task.suite))
-    if not place:
+    """The files of a task in a source; None if there are none."""
+    located = find_source(source.repo, source.revision, options.root, source.on_hub, mirror_arguments(task.suite))
+    if not located:
         return None
-    folder, revision = place
+    folder, revision = located
     if source.find:
         files, few_shot = source.find(folder, task)
     else:
         files = _files_of_splits(task, source, folder, source.splits)
         few_shot = _files_of_splits(task, source, folder, source.few_shot_splits)
         if not files and source.files and not declares_configs(folder):
-            patterns = [one.format(subset=name) for one in source.files for name in task.subset_names]
+            patterns = [pattern.format(subset=name) for pattern in source.files for name in task.subset_names]
             files = files_matching(folder, patterns)
             require_one_file(files, folder)
     return FoundSource(source, folder, revision, tuple(files), tuple(few_shot)) if files else None
 
 
 def _files_of_splits(task: Task, source: Source, folder: Path, splits: tuple[str, ...]) -> list[Path]:
-    """The files of the task's config; where a subset is all of the source, those of all its configs but `All`."""
-    wanted = [(split,) for split in splits] if source.pool_splits else [splits]
-    files = [file for names in wanted for file in files_of_split(folder, list(task.subset_names), names)]
+    """The files of the task's config, or with `pool_configs` of all configs except `All`."""
+    choices = [(split,) for split in splits] if source.pool_splits else [splits]
+    files = [file for names in choices for file in files_of_split(folder, list(task.subset_names), names)]
     if not files and source.pool_configs:
         configs = [name for name in config_names(folder) if name.lower() != "all"]
-        files = [file for names in wanted for config in configs for file in files_of_split(folder, [config], names)]
+        files = [file for names in choices for config in configs for file in files_of_split(folder, [config], names)]
     return list(dict.fromkeys(files))
 
 
 def broken_row(row: Mapping[str, Any]) -> str:
-    """A clause on a broken row of a report."""
+    """A broken row of a report as text."""
     return f"row {row['row'] + 1} of {row['file']}: column {row['column']!r} {row['reason']} (value: {row['value']})"
 
 
@@ -243,52 +247,50 @@ def where(task: Task, found: FoundSource) -> str:
     return f"{found.source.repo}, subset {task.subset!r} ({task.task})"
 
 
-def _not_found(task: Task, wanted: list[Source], options: DataOptions) -> str:
-    if not wanted:
+def _not_found(task: Task, candidates: list[Source], options: DataOptions) -> str:
+    if not candidates:
         return f"{task.task}: there is no {options.form} copy of {task.benchmark}. Leave --form or the task out."
-    places = ", ".join(f"{options.root}/{source.repo}" if options.root else source.repo for source in wanted)
-    text = f"{task.task}: no data; looked for the subset {task.subset!r} in {places}."
-    how = "; or ".join(dict.fromkeys(source.how_to_get for source in wanted if source.how_to_get))
+    places = ", ".join(f"{options.root}/{source.repo}" if options.root else source.repo for source in candidates)
+    text = f"{task.task}: no data for the subset {task.subset!r} in {places}."
+    how = "; or ".join(dict.fromkeys(source.how_to_get for source in candidates if source.how_to_get))
     if how:
         text += f" How to get them: {how}."
-    if any(source.on_hub or source.archive for source in wanted):
+    if any(source.on_hub or source.archive for source in candidates):
         return f"{text} `cultureval fetch {mirror_arguments(task.suite)} --output-dir DIR` fetches them."
-    return f"{text} Put them below DIR/{wanted[0].repo}, and pass --data DIR."
+    return f"{text} Put them below DIR/{candidates[0].repo}, and pass --data DIR."
 
 
 # --- the rows -----------------------------------------------------------------------------------------------------
 
 
 def prompt_template(task: Task, options: DataOptions) -> str:
-    """The template of a task's original rows; its name may hold options (`qimma/templates/arabculture_{location}`)."""
+    """The template of a task's original rows, with options filled in (`qimma/templates/arabculture_{location}`)."""
     return task.template.format(**with_defaults(options).suite)
 
 
 def parity_of(task: Task, options: DataOptions) -> str:
-    """How a task's prompts become tokens (`Kind.parity`): "paper" or "sound"; "" where the task has no choice."""
+    """The tokenisation of a task's prompts (`Kind.parity`): "paper", "sound", or "" if the kind has no parity."""
     values = {f"{{{name}}}": value for name, value in with_defaults(options).suite.items()}
     parity = values.get(task.kind.parity, task.kind.parity)
     if parity not in ("", *PARITIES):
-        raise CulturevalError(
-            f"{task.task}: its `parity`, {task.kind.parity!r}, is {parity!r}, neither paper nor sound."
-        )
+        raise CulturevalError(f"{task.task}: `parity` {task.kind.parity!r} is {parity!r}: use paper or sound.")
     return parity
 
 
 def tried_rows(
     task: Task, found: FoundSource, files: Sequence[Path], options: DataOptions
 ) -> Iterator[tuple[PlacedRow, list[PreparedRow] | BadRow | None]]:
-    """Every row of a task's files with what became of it, in order.
+    """Every row of a task's files, in order, with the outcome of its conversion.
 
     Args:
-        files: Those of its evaluated rows, or of its few-shot examples.
+        files: The files of the evaluated rows, or of the few-shot examples.
 
     Yields:
-        (row, outcome): its prepared rows, the reason why it is broken, or None where it belongs to another subset.
+        (row, outcome): the prepared rows, the error of a broken row, or None for a row of another subset.
 
     Raises:
-        MissingColumn: The source lacks a column.
-        MissingExtra: Its rows have images, and what reads them is not installed.
+        MissingColumn: A column is missing.
+        MissingExtra: Rows have images, and the extra `vision` is missing.
     """
     if not files:
         return
@@ -310,7 +312,7 @@ def tried_rows(
             items = prepared if isinstance(prepared, list) else [prepared]
             yield placed, [item | {"source_row": placed.name, "form": source.form} for item in items]
     except MissingColumn as error:
-        hint = " --columns NAME=THEIRS gives the names of the data." if source.columns else ""
+        hint = " Rename columns with --columns NAME=THEIRS." if source.columns else ""
         raise MissingColumn(f"{where(task, found)}: {error}.{hint}") from error
 
 
@@ -320,10 +322,10 @@ def _rows_of(path: Path) -> list[Row]:
 
 
 def _records(files: Iterable[Path], source: Source, options: DataOptions) -> Iterator[PlacedRow]:
-    """The rows of files, under the names of columns that the source's reader knows; tables may hold images."""
+    """The rows of files, with columns renamed for the source's reader."""
     if unknown := [name for name in options.columns if name not in source.columns]:
-        known = f"it reads {', '.join(source.columns)}" if source.columns else "its columns are published"
-        raise CulturevalError(f"--columns: {source.repo} has no column {unknown[0]!r} to rename; {known}.")
+        columns = f"it reads {', '.join(source.columns)}" if source.columns else "its columns are published"
+        raise CulturevalError(f"--columns: {source.repo} has no column {unknown[0]!r} to rename; {columns}.")
     for file in files:
         for number, row in enumerate(iter_rows(file) if format_of(file) in (".parquet", ".arrow") else _rows_of(file)):
             yield PlacedRow(file.name, number, _renamed(row, options.columns, source), file)
@@ -332,26 +334,26 @@ def _records(files: Iterable[Path], source: Source, options: DataOptions) -> Ite
 def _renamed(row: Row, columns: Mapping[str, str], source: Source) -> Row:
     if not columns:
         return row
-    if lacking := [theirs for theirs in columns.values() if theirs not in row]:
+    if missing := [column for column in columns.values() if column not in row]:
         names = [str(name) for name in row]
-        near = did_you_mean(lacking[0], names)
-        raise MissingColumn(f"--columns: {source.repo} has no column {lacking[0]!r}.{near} It has {', '.join(names)}")
-    kept = {name: value for name, value in row.items() if name not in columns.values()}
-    return kept | {ours: row[theirs] for ours, theirs in columns.items()}
+        near = did_you_mean(missing[0], names)
+        raise MissingColumn(f"--columns: {source.repo} has no column {missing[0]!r}.{near} It has {', '.join(names)}")
+    unchanged = {name: value for name, value in row.items() if name not in columns.values()}
+    return unchanged | {name: row[column] for name, column in columns.items()}
 
 
 @dataclass
 class _Outcome:
-    """What became of the rows of the evaluated files, or of those of the examples; a manifest discards some."""
+    """The outcome of files: prepared and broken rows; counts of used, discarded and other subsets' rows."""
 
     rows: list[PreparedRow] = field(default_factory=list)
     broken: list[dict[str, Any]] = field(default_factory=list)
     used: int = 0
     discarded: int = 0
-    others: int = 0
+    not_selected: int = 0
 
     def too_many(self, source: Source) -> list[dict[str, Any]]:
-        """The broken rows, without those that are published so, where they are more than a few."""
+        """The broken rows that are not known in the published data, if they are more than a few; else []."""
         unknown = [row for row in self.broken if row["row"] not in source.unreadable]
         return unknown if len(unknown) > max(1, int(FEW * (self.used + len(self.broken)))) or not self.used else []
 
@@ -364,20 +366,20 @@ def _outcome(
     decided: Mapping[str, ManifestRow],
     hashes: dict[str, str],
 ) -> _Outcome:
-    """What became of the rows of files; the hashes of those that a manifest decided on are added to `hashes`."""
+    """Converts the rows of files; adds the hashes of rows in the manifest to `hashes`."""
     outcome = _Outcome()
     for placed, prepared in tried_rows(task, found, files, options):
         name = row_name(placed, files, found.folder) if decided else ""
         if prepared is None:
-            outcome.others += 1
+            outcome.not_selected += 1
             continue
         if name in decided:
             hashes[name] = row_hash(placed.row, found.folder)
         if name in decided and decided[name].decision == "discard":
             outcome.discarded += 1
         elif isinstance(prepared, BadRow):
-            what = {"column": prepared.column, "value": shorten(prepared.value), "reason": prepared.reason}
-            outcome.broken.append({"file": placed.file, "row": placed.number} | what)
+            reason = {"column": prepared.column, "value": shorten(prepared.value), "reason": prepared.reason}
+            outcome.broken.append({"file": placed.file, "row": placed.number} | reason)
         else:
             outcome.used += 1
             outcome.rows += prepared
@@ -385,9 +387,9 @@ def _outcome(
 
 
 def _in_clusters(rows: list[PreparedRow]) -> tuple[list[PreparedRow], int]:
-    """The rows, those that ask the same in one cluster of the standard errors; and how many repeat an earlier one.
+    """The rows with equal questions in one cluster, and the number of repeated rows.
 
-    Rows without a field `cluster`, whose items are made of several rows, and those of a passage keep theirs.
+    Rows with a cluster of their own, and rows without a field `cluster` (items of several rows), stay unchanged.
     """
     asked = [_fingerprint([{name: row[name] for name in row if name not in NOT_ASKED}]) for row in rows]
     counts = Counter(asked)
@@ -411,7 +413,8 @@ def _rows_report(
 ) -> RowsReport:
     """The report of a task's rows, without their hash."""
     source = found.source
-    counts = {"scored": evaluated.used, "few_shot": examples.used, "not_selected": evaluated.others + examples.others}
+    counts = {"scored": evaluated.used, "few_shot": examples.used}
+    counts |= {"not_selected": evaluated.not_selected + examples.not_selected}
     counts |= {"skipped": len(evaluated.broken) + len(examples.broken)}
     counts |= {"discarded": gone} if (gone := evaluated.discarded + examples.discarded) else {}
     return {
@@ -433,7 +436,7 @@ def _rows_report(
 
 
 def _prompts(task: Task, source: Source, rows: Sequence[PreparedRow], options: DataOptions) -> str:
-    """What the prompts are, for signatures."""
+    """The prompts' name in signatures."""
     tokens = f"+{template_hash(task.kind.instruction)}" if task.kind.instruction else ""
     tokens += f"+{PAPER}" if parity_of(task, options) == PAPER else ""
     if source.prompts:
@@ -442,7 +445,7 @@ def _prompts(task: Task, source: Source, rows: Sequence[PreparedRow], options: D
 
 
 def _write(task: Task, rows: list[PreparedRow], few_shot: list[PreparedRow]) -> Path:
-    """Writes the splits below the user cache, each file atomically, into a folder named by a hash of their content."""
+    """Writes the splits into a folder of the user cache that is named by a hash of their content."""
     splits = {"test": rows} | ({"few_shot": few_shot} if few_shot else {})
     texts = {
         name: "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in split) for name, split in splits.items()
@@ -459,7 +462,7 @@ def _write(task: Task, rows: list[PreparedRow], few_shot: list[PreparedRow]) -> 
 
 
 def _fingerprint(*splits: Sequence[PreparedRow]) -> str:
-    """A hash of rows without the names of their files: the same in another format and in shards."""
+    """A hash of rows without file names, so that other formats and shards give the same hash."""
     bare = [[{name: row[name] for name in row if name != "source_row"} for row in split] for split in splits]
     return _hash(json.dumps(bare, ensure_ascii=False))
 

@@ -1,12 +1,12 @@
-"""All registered suites: ours, those of other packages, and those that a user names.
+"""All registered suites: ours, those of other packages, and custom suites.
 
-A module offers `BENCHMARKS`, a list of benchmarks, or a `SUITE` (or several), which has options and tables too. A
-package registers its benchmarks by an entry point, under the name of the suite:
+A module has `BENCHMARKS`, a list of benchmarks, or `SUITE`, one or several suites with options and tables. A package
+registers its benchmarks by an entry point with the suite's name:
 
     [project.entry-points."cultureval.suites"]
     proverbs = "proverbs:BENCHMARKS"
 
-Those that are not installed are named by `--custom-suites FILE.py` or the variable CULTUREVAL_CUSTOM_SUITES.
+Custom suites are not installed: `--custom-suites FILE.py` or the variable CULTUREVAL_CUSTOM_SUITES names their files.
 """
 
 import logging
@@ -38,10 +38,10 @@ class Registered:
     """All suites that were found.
 
     Attributes:
-        suites: By name: ours, those of packages, those that a user names.
-        tasks: By name, suite by suite.
-        places: Where each suite that is not ours was found, by name.
-        failures: Name of an entry point -> why its suite cannot be used.
+        suites: Name -> suite: ours, those of packages, custom ones.
+        tasks: Name -> task, suite by suite.
+        places: Name -> module, entry point or file of each suite that is not ours.
+        failures: Entry point -> why its suite cannot be used.
     """
 
     suites: dict[str, Suite] = field(default_factory=dict)
@@ -50,22 +50,24 @@ class Registered:
     failures: dict[str, str] = field(default_factory=dict)
 
     def add(self, suite: Suite, place: str) -> None:
-        """Adds a suite, none of whose names another one has: LightEval knows tasks and groups by their names alone."""
-        if self.suites.get(suite.name) == suite:  # an installed one that is named, too
+        """Adds a suite. Its names must be new, since LightEval finds tasks and groups by name alone."""
+        if self.suites.get(suite.name) == suite:  # an installed suite that is also named as a custom suite
             return
         tasks = suite.tasks()
         new = {suite.name, *(name for task in tasks for name in (task.group, task.task))}
-        known = {*self.suites, *(name for task in self.tasks.values() for name in (task.group, task.task))}
-        if shared := sorted(new & known):
+        taken = {*self.suites, *(name for task in self.tasks.values() for name in (task.group, task.task))}
+        if shared := sorted(new & taken):
             raise CulturevalError(
                 f"Two suites have the name {shared[0]!r}. Rename one of them, or leave the suite {suite.name!r} out."
             )
         if len({task.task for task in tasks}) < len(tasks):
-            raise CulturevalError(f"The suite {suite.name!r} has two tasks of one name.")
+            raise CulturevalError(f"The suite {suite.name!r} has two tasks with one name: rename one of them.")
         options = {option.name: option for other in self.suites.values() for option in other.options}
         for option in suite.options:
             if option.name in field_names() or options.get(option.name, option) != option:
-                raise CulturevalError(f"The suite {suite.name!r}: there is another option named {option.name!r}.")
+                raise CulturevalError(
+                    f"The suite {suite.name!r}: another option has the name {option.name!r}: rename it."
+                )
         self.suites[suite.name] = suite
         self.tasks.update({task.task: task for task in tasks})
         if place:
@@ -73,28 +75,28 @@ class Registered:
 
 
 def registered(settings: Settings | None = None) -> Registered:
-    """The suites under these (or the current) settings; found once for each list of custom suites."""
+    """The suites under these (or the current) settings, cached for each list of custom suites."""
     return find_suites((settings or current_settings()).custom_suites)
 
 
 def unknown_name_hint() -> str:
-    """What to add to the error about an unknown task or suite: how one is named, and which could not be loaded."""
+    """The end of an error about an unknown task or suite: how to name custom suites, and suites that failed to load."""
     failures = "".join(f" {failure}." for failure in registered().failures.values())
-    return f" A suite that is not installed is named by --custom-suites, or CULTUREVAL_CUSTOM_SUITES.{failures}"
+    return f" Name a suite that is not installed with --custom-suites or CULTUREVAL_CUSTOM_SUITES.{failures}"
 
 
 def mirror_arguments(suite: str) -> str:
-    """The arguments that name a suite to `cultureval fetch`, for messages."""
+    """The arguments of `cultureval fetch` for a suite, for messages."""
     custom = [place for place in current_settings().custom_suites if registered().places.get(suite) == place]
     return " ".join([suite, *(f"--custom-suites {shlex.quote(place)}" for place in custom)])
 
 
 @cache
 def find_suites(custom: tuple[str, ...] = ()) -> Registered:
-    """Finds all suites; an installed one of another package that cannot be used is left out with a warning.
+    """Finds all suites. A broken suite of another package is left out with a warning.
 
     Args:
-        custom: Suites that are not installed: paths of .py files, or names of modules.
+        custom: Custom suites: paths of .py files, or names of modules.
 
     Raises:
         CulturevalError: A custom suite cannot be used, or shares a name with another one.
@@ -121,27 +123,27 @@ def find_suites(custom: tuple[str, ...] = ()) -> Registered:
 
 
 def _suites_of(offered: Any, name: str) -> tuple[Suite, ...]:
-    """The suites of what a module offers: some suites, or benchmarks, which become one suite of that name."""
-    if isinstance(offered, list | tuple) and offered and all(isinstance(one, Benchmark) for one in offered):
+    """The suites of a module's `SUITE` or `BENCHMARKS`; benchmarks become one suite with this name."""
+    if isinstance(offered, list | tuple) and offered and all(isinstance(member, Benchmark) for member in offered):
         try:
-            return (Suite(name, " and ".join(one.name for one in offered), tuple(offered)),)
+            return (Suite(name, " and ".join(member.name for member in offered), tuple(offered)),)
         except ValidationError as error:
             raise CulturevalError(f"{wrong_settings(error)}.") from error
     suites = offered if isinstance(offered, tuple) else (offered,)
-    if not suites or not all(isinstance(one, Suite) for one in suites):
-        raise CulturevalError("it offers neither a list of cultureval.Benchmark nor a Suite.")
+    if not suites or not all(isinstance(member, Suite) for member in suites):
+        raise CulturevalError("it has neither BENCHMARKS, a list of cultureval.Benchmark, nor SUITE.")
     return suites
 
 
 def _loaded(entry: EntryPoint) -> Any:
     try:
         return entry.load()
-    except (Exception, SystemExit) as error:  # an error in another package must not stop ours, nor its sys.exit
+    except (Exception, SystemExit) as error:  # neither an error nor sys.exit of another package may stop ours
         raise CulturevalError(f"it cannot be loaded: {described(error)}") from error
 
 
 def _custom(place: str) -> tuple[Suite, ...]:
-    """The suites of a module or file that a user names."""
+    """The suites of a custom module or file."""
     try:
         file = Path(place).expanduser()
         module = _load_file(file.resolve()) if file.suffix == ".py" else import_module(place)
@@ -156,16 +158,16 @@ def _custom(place: str) -> tuple[Suite, ...]:
 
 
 def _load_file(file: Path) -> ModuleType:
-    """The module of a file, under the file's name; loaded once."""
+    """The module of a file, with the file's name; loaded once."""
     name = file.stem
     if not file.is_file():
         raise CulturevalError("there is no such file.")
     if not name.isidentifier():
         raise CulturevalError(f"{name!r} is not a name for a Python module; rename the file.")
-    there = sys.modules.get(name) or find_spec(name)
-    at = getattr(there, "__file__", None) or getattr(there, "origin", None)
-    if there and (not at or Path(at).resolve() != file):
-        raise CulturevalError(f"there is another module named {name!r} ({at}); rename the file.")
+    existing = sys.modules.get(name) or find_spec(name)
+    path = getattr(existing, "__file__", None) or getattr(existing, "origin", None)
+    if existing and (not path or Path(path).resolve() != file):
+        raise CulturevalError(f"there is another module named {name!r} ({path}); rename the file.")
     if name not in sys.modules:
         spec = spec_from_file_location(name, file)
         assert spec and spec.loader

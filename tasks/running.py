@@ -1,4 +1,4 @@
-"""A run of tasks: our own loop over LightEval's objects (tasks, model, metrics, tracker) in place of its Pipeline."""
+"""A run of tasks: our own loop over LightEval's tasks, model, metrics and tracker instead of its Pipeline."""
 
 import logging
 import math
@@ -30,14 +30,14 @@ Answers = dict[Any, list[tuple["Doc", "ModelResponse"]]]  # by SamplingMethod
 
 @dataclass
 class FinishedRun:
-    """A run whose metrics are computed, and whose files are not written yet.
+    """A run with computed metrics, before its files are written.
 
     Attributes:
-        tasks: By name with `|k`, without those that have no answer.
-        limit: At most this many rows per task were asked; None: all.
+        tasks: Name with `|k` -> task, without tasks that have no answer.
+        limit: Maximum number of rows of each task; None: all.
         tracker: Scores and details.
-        seconds: Wall time by phase: `load_data`, `load_model`, `answering`, `scoring`.
-        unanswered: Tasks of which no row has an answer, with the reason.
+        seconds: Phase (`load_data`, `load_model`, `answering`, `scoring`) -> wall time in seconds.
+        unanswered: Tasks without any answer, with the reason.
     """
 
     tasks: "dict[str, LightevalTask]"
@@ -49,7 +49,7 @@ class FinishedRun:
 
     @contextmanager
     def timed(self, phase: str) -> Iterator[None]:
-        """A context whose wall time is added to a phase."""
+        """A context that adds its wall time to a phase."""
         start = time.perf_counter()
         try:
             yield
@@ -60,14 +60,14 @@ class FinishedRun:
 def run_tasks(
     model: str, model_file: Path, tasks: list[str], limit: int | None, output_dir: str, saving: Saving
 ) -> FinishedRun:
-    """Asks a model all rows of tasks and scores its answers; nothing is written yet.
+    """Runs a model on all rows of tasks and scores its answers; writes nothing.
 
     Args:
         model: Hub id, folder, or YAML file with settings.
         model_file: The file with the model's class, as `lighteval custom` takes it.
         tasks: As LightEval spells them, with `|k`.
-        limit: At most this many rows per task; raised to complete items.
-        saving: What will be kept, and where it will be uploaded.
+        limit: Maximum number of rows of each task, raised to complete items.
+        saving: What will be saved and uploaded.
 
     Raises:
         CulturevalError: A source cannot be read, the model cannot be loaded or asked, or no row has an answer.
@@ -114,7 +114,7 @@ def load_task(name: str) -> "LightevalTask":
 
 
 def _answer(run: FinishedRun, docs: list["Doc"]) -> Answers:
-    """Asks the model, choices before texts; docs without a usable answer are listed in the reports of their tasks."""
+    """Runs the model; docs without a usable answer are listed in the reports of their tasks."""
     from lighteval.tasks.requests import SamplingMethod
 
     from cultureval.runtime.patches.lighteval.refused_docs import RefusedResponse, leave_out, unseen
@@ -131,14 +131,14 @@ def _answer(run: FinishedRun, docs: list["Doc"]) -> Answers:
             answers[method] = list(zip(chosen, function(chosen), strict=True))
     run.model.cleanup()
     refused = [pair for pairs in answers.values() for pair in pairs if isinstance(pair[1], RefusedResponse)]
-    kept, unanswered = leave_out(run.tasks, docs, refused)
+    answered, unanswered = leave_out(run.tasks, docs, refused)
     run.unanswered |= unanswered
-    places = set(map(id, kept))
-    return {method: [pair for pair in pairs if id(pair[0]) in places] for method, pairs in answers.items()}
+    ids = set(map(id, answered))
+    return {method: [pair for pair in pairs if id(pair[0]) in ids] for method, pairs in answers.items()}
 
 
 def _score(run: FinishedRun, answers: Answers, docs: list["Doc"]) -> None:
-    """Computes each item's metrics into the tracker; docs without a usable answer are rows without scores."""
+    """Logs each item's metrics in the tracker; docs without a usable answer become rows without scores."""
     from lighteval.metrics import apply_metric
     from lighteval.models.model_output import ModelResponse
     from lighteval.utils.utils import remove_reasoning_tags
@@ -153,30 +153,30 @@ def _score(run: FinishedRun, answers: Answers, docs: list["Doc"]) -> None:
             texts = response.text or ()
             response.text_post_processed = [remove_reasoning_tags(text, [("<think>", "</think>")]) for text in texts]
             by_task.setdefault(doc.task_name, []).append((doc, response))
-        for name, own in by_task.items():
+        for name, pairs_of_task in by_task.items():
             metrics = [metric for metric in run.tasks[name].metrics if metric.category == method]
-            asked, responses = map(list, zip(*own, strict=True))
+            asked, responses = map(list, zip(*pairs_of_task, strict=True))
             rows = list(zip(asked, responses, apply_metric(responses, asked, metrics), strict=True))
             for _, _, values in rows:
                 run.tracker.metrics_logger.log(name, values)
-            lacking = [doc for doc in unscored if doc.task_name == name and method in doc.sampling_methods]
-            rows += [(doc, ModelResponse(), values_of_unscored(metrics, doc)) for doc in lacking]
+            missing = [doc for doc in unscored if doc.task_name == name and method in doc.sampling_methods]
+            rows += [(doc, ModelResponse(), values_of_unscored(metrics, doc)) for doc in missing]
             for doc, response, values in sorted(rows, key=lambda row: places[id(row[0])]):
                 run.tracker.details_logger.log(name, doc, response, values)
 
 
 def complete_items(limit: int | None, tasks: Sequence[str]) -> int | None:
-    """The limit, raised to complete items where an item has several rows (M2CQA: three statements)."""
+    """The limit, raised to complete items if an item has several rows (M2CQA: three statements)."""
     size = math.lcm(*(kind_of(name).rows_per_item for name in tasks))
     if limit is None or limit % size == 0:
         return limit
     raised = size * math.ceil(limit / size)
-    print_note(f"--limit {limit} would cut an item of {size} rows; it is raised to {raised}.")
+    print_note(f"--limit {limit} would cut an item of {size} rows: it is raised to {raised}.")
     return raised
 
 
 def quiet_libraries() -> None:
-    """Silences LightEval's libraries, whose messages about a hundred small files hide the model's progress."""
+    """Silences LightEval's libraries: their messages on many small files hide the model's progress."""
     import datasets
 
     datasets.disable_progress_bars()

@@ -1,4 +1,4 @@
-"""Parsing of the argument TASKS (suites, groups, tasks, files of these, `|k` for few-shot), and samples of rows."""
+"""Parses the argument TASKS (suites, groups, tasks, files of these, `|k` for few-shot); samples rows."""
 
 import hashlib
 import os
@@ -18,8 +18,7 @@ def select_tasks(names: list[str]) -> tuple[list[str], set[str]]:
             several separated by commas; each may end in `|k` for k few-shot examples.
 
     Returns:
-        (tasks, explicit): the tasks as LightEval spells them, with `|k`; and those among them that were named one by
-        one rather than by a group or a suite.
+        (tasks, explicit): the tasks as LightEval spells them, with `|k`; and those that were named as a single task.
 
     Raises:
         CulturevalError: A name is unknown; the message gives the nearest names.
@@ -29,14 +28,14 @@ def select_tasks(names: list[str]) -> tuple[list[str], set[str]]:
     for name in _spread(names):
         bare, few_shot = name_and_shots(name)
         if few_shot and not few_shot.isdecimal():
-            raise CulturevalError(f"{name!r}: after | comes the number of few-shot examples, as in qimma_aratrust|2.")
+            raise CulturevalError(f"{name!r}: write a number of few-shot examples after |, as in qimma_aratrust|2.")
         found = tasks_named(bare)
         spelled = [f"{task}|{int(few_shot or 0)}" for task in found]
         selected.update(dict.fromkeys(spelled))
         if len(found) == 1:
             explicit.update(spelled)
     if not selected:
-        raise CulturevalError("No task was named. `cultureval tasks` lists them.")
+        raise CulturevalError("Name at least one task. `cultureval tasks` lists them.")
     return list(selected), explicit
 
 
@@ -46,16 +45,16 @@ def with_shots(names: list[str], number: int | None) -> list[str]:
 
 
 def tasks_named(name: str) -> list[str]:
-    """The tasks of a suite, a group, or the one task of that name."""
+    """The tasks of a suite or a group, or the single task with this name."""
     if name in suites():
         return [task for members in groups(name).values() for task in members]
-    spellings = {_plain(known): members for known, members in groups().items()}
+    spellings = {_plain(names): members for names, members in groups().items()}
     spellings |= {_plain(task): [task] for task in all_tasks()}
     if _plain(name) in spellings:
         return spellings[_plain(name)]
-    known = dict.fromkeys([*suites(), *groups(), *all_tasks()])
+    names = dict.fromkeys([*suites(), *groups(), *all_tasks()])
     raise CulturevalError(
-        f"There is no task, group or suite {name!r}.{did_you_mean(name, known)} `cultureval tasks` lists them."
+        f"There is no task, group or suite {name!r}.{did_you_mean(name, names)} `cultureval tasks` lists them."
         f"{unknown_name_hint()}"
     )
 
@@ -64,7 +63,7 @@ def _spread(names: list[str]) -> list[str]:
     """Files replaced by their lines (`#` begins a comment), commas by separate names."""
     spread: list[str] = []
     for name in names:
-        if os.path.isfile(name):  # Path.is_file raises where the text is longer than a file name may be
+        if os.path.isfile(name):  # Path.is_file raises for texts longer than a file name
             lines = Path(name).read_text(encoding="utf-8").splitlines()
             spread += [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
         else:
@@ -80,8 +79,8 @@ def _plain(name: str) -> str:
 def sampled_rows(ids: Sequence[str], name: str, sample: int | None, seed: int) -> list[int]:
     """Indices of the rows of a random sample, in order.
 
-    The sample depends only on the seed, the name and each row's id, so that all models are judged on the same items,
-    and a larger sample contains a smaller one.
+    The sample depends only on seed, name and ids, so it is the same for all models. A larger sample contains a smaller
+    one.
 
     Args:
         sample: Number of rows; None: all.

@@ -1,4 +1,4 @@
-"""The types of a suite of benchmarks: plain data that load neither LightEval nor torch, checked when they are made."""
+"""The types of a suite of benchmarks: validated plain data without LightEval or torch."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -47,14 +47,14 @@ Repository = Annotated[str, AfterValidator(_repository)]
 
 @dataclass(frozen=True, config=STRICT)
 class Instrument:
-    """What scoring needs besides the answers: a model, a judge, a sandbox.
+    """A part that scoring needs: a model, a judge, a sandbox.
 
     Attributes:
         name: Returns its name for the signature of the scores.
-        check: Tries it, before any answer is generated; raises CulturevalError where it cannot be used.
-        before_generation: Whether stock LightEval checks it, too: what takes hours could not be scored.
-        sources: Returns hub ids of the models, and addresses of the files, that `cultureval fetch` fetches.
-        needs: What a machine needs for it, as `cultureval tasks` lists it: "BERTScore model"; "" for nothing.
+        check: Tries it before any answer is generated; raises CulturevalError if it cannot be used.
+        before_generation: Whether it is also checked in runs of stock LightEval.
+        sources: Returns hub ids of models and addresses of files for `cultureval fetch`.
+        needs: Its name in `cultureval tasks`, such as "BERTScore model"; "": it needs nothing.
     """
 
     name: Callable[[], str]
@@ -66,7 +66,7 @@ class Instrument:
 
 @dataclass(frozen=True, config=STRICT)
 class Kind:
-    """How the tasks of a benchmark are asked and scored.
+    """The prompt and the scoring of a benchmark's tasks.
 
     Attributes:
         name: Such as "multiple_choice".
@@ -74,17 +74,17 @@ class Kind:
         declared: Its metrics, as `metrics.declared.declare` returns them, the headline first.
         prompt: From a prepared row to a Doc of LightEval.
         metrics: Makes the LightEval metrics.
-        generation_size: New tokens at most; -1 where nothing is generated.
+        generation_size: Maximum of new tokens; -1: nothing is generated.
         stop_sequence: Stop strings of the generation.
         instrument: The instrument of the metrics, if any.
-        rows_per_item: Rows that are scored together as one item, which a limit must not cut.
-        few_shot_prompt: As `prompt`, where the prompt differs after few-shot examples.
-        judge_templates: Templates for judges of the answers, where CULTUREVAL_JUDGE names judges.
-        parity: How prompts become tokens: "paper", as `lighteval vllm` makes them, or "sound"; `{name}` is replaced by
-            the value of that option of a suite. Without it they are sound, and the results say nothing of it.
+        rows_per_item: Rows that are scored together as one item; a limit does not cut them.
+        few_shot_prompt: As `prompt`, if the prompt differs after few-shot examples.
+        judge_templates: Templates for the judges of CULTUREVAL_JUDGE.
+        parity: Tokenisation of prompts: "paper", as in `lighteval vllm`, or "sound"; `{name}` is replaced by the value
+            of that option of a suite. "": sound, and results have no parity.
         instruction: The template that the kind adds to every prompt, for signatures.
-        template: The text of the prompt's template, for benchmarks in one file; its slots are what `row` returns.
-        rows: From what a benchmark's function `row` returns to a prepared row.
+        template: The text of the prompt's template, for benchmarks in one file; `row` returns its slots.
+        rows: From the result of a benchmark's function `row` to a prepared row.
     """
 
     name: str
@@ -109,32 +109,32 @@ class Source:
     """One copy of a benchmark's data.
 
     Attributes:
-        repo: `org/name`: the folder below a data root and, where `on_hub`, the hub's data set.
-        form: "curated" (QIMMA's own copy, prompts included) or "original".
-        prepare: Conversion of one of its rows to the suite's schema.
-        as_curated: Whether an original gives the rows of the curated copy, and is read where that is not there.
-        splits: Names of the evaluated split, the preferred first; all of them together where `pool_splits`.
+        repo: `org/name`: the folder below a data root and, if `on_hub`, the hub's data set.
+        form: "curated" (QIMMA's own copy, with prompts) or "original".
+        prepare: Converts a row to the suite's schema.
+        as_curated: Whether an original with the curated copy's rows may replace a missing curated copy.
+        splits: Names of the evaluated split, the preferred first; with `pool_splits` all of them together.
         few_shot_splits: Names of the split of few-shot examples, the preferred first.
-        pool_configs: Whether a subset is all of the source, so that its configs are pooled.
-        files: Glob patterns of the data files where the folder declares no config; `{subset}` is the subset's name.
-        columns: Columns that `--columns` may rename, of sources that nobody could see.
-        subset_of: The subset that a row belongs to, for tables that hold several.
-        find: Finds a task's files (evaluated, few-shot) below the folder, where splits and patterns cannot.
-        read: Builds a task's rows from its files, where a row is not one record of one file (joins, sampling).
-        complete: Adds to the rows of the files what needs all of them; takes the rows, the task, the source's folder.
-        check: Raises CulturevalError where all prepared rows together are wrong (a duplicated id).
-        notes: Sentences for the results about all prepared rows.
-        other_data: A sentence where the prepared rows are not the published ones; "" where they are.
-        prompts: What signatures call the prompts of all prepared rows, where the template's hash does not tell.
-        caveat: What a reader of scores on this copy must know, printed below the table of a run.
-        reorder: Puts all prepared rows into the order in which they are written.
-        on_hub: Whether the hub has it; else it is an `archive`, or people ask for it.
-        archive: A public .tar.gz, which `cultureval fetch` unpacks: `archive_files` are `fnmatch` patterns in it.
+        pool_configs: Whether a subset is the whole source, with all its configs.
+        files: Glob patterns of the data files if the folder declares no config; `{subset}` is the subset's name.
+        columns: Columns that `--columns` may rename, for sources with unpublished column names.
+        subset_of: The subset of a row, for tables of several subsets.
+        find: Finds a task's files (evaluated, few-shot) below the folder, instead of splits and patterns.
+        read: Builds a task's rows from its files, if a row is not one record of one file (joins, sampling).
+        complete: Adds facts from all rows to each row; takes the rows, the task, the source's folder.
+        check: Raises CulturevalError if the prepared rows are wrong together (a duplicated id).
+        notes: Returns sentences about all prepared rows for the results.
+        other_data: Returns a sentence if the prepared rows are not the published ones; else "".
+        prompts: Returns the prompts' name in signatures, if the template's hash is not enough.
+        caveat: A note for readers of the scores, printed below the table of a run.
+        reorder: Sorts all prepared rows before they are written.
+        on_hub: Whether the hub has it; else it is an `archive`, or users get it by hand.
+        archive: A public .tar.gz for `cultureval fetch`; `archive_files` are `fnmatch` patterns of its files.
         revision: Branch, tag or commit; None is the hub's default branch.
-        unreadable: Numbers, from 0, of published rows that are broken: left out and listed, they stop no run.
+        unreadable: Numbers, from 0, of broken published rows; they are left out and listed, and stop no run.
         licence: As its card or paper states it.
-        how_to_get: How people get it where it is not on the hub, or gated.
-        gated: Whether who gets it accepts terms, so that its texts are never uploaded.
+        how_to_get: How users get it if it is gated or not on the hub.
+        gated: Whether users must accept terms; its texts are never uploaded.
     """
 
     repo: Repository
@@ -173,13 +173,13 @@ class Subset:
 
     Attributes:
         name: The subset's name in the paper.
-        key: Its name after the group's colon; None is the paper's name, "" a group that is one task.
-        rows: Rows of the original source's subset, where known.
-        aliases: Further names that sources use for it.
-        template: Prompt template, where it differs from the benchmark's.
-        sources: Copies of its data, where they differ from the benchmark's.
-        register: "MSA", "dialectal" or, where that distinction does not apply, "standard".
-        mean: A mean of the paper's, besides the group's, that the subset is a part of: `<group>:_<name>`.
+        key: Its name after the group's colon; None: the paper's name; "": the group is one task.
+        rows: Rows of the original source's subset, if known.
+        aliases: Its further names in sources.
+        template: Prompt template, if it differs from the benchmark's.
+        sources: Copies of its data, if they differ from the benchmark's.
+        register: "MSA", "dialectal", or "standard" for languages without this distinction.
+        mean: A further mean of the paper that includes the subset: `<group>:_<name>`.
     """
 
     name: str
@@ -194,31 +194,30 @@ class Subset:
 
 @dataclass(frozen=True, config=STRICT)
 class Benchmark:
-    """A benchmark: where its rows are, how one is read, how it is asked and scored.
+    """A benchmark: its data, the conversion of rows, its prompt and scoring.
 
-    A benchmark in one file has `repo`, `row` and one of the kinds of `tasks.kinds`; those of a suite have tables of
-    sources and subsets.
+    A benchmark in one file has `repo`, `row` and a kind of `tasks.kinds`; benchmarks of a suite have tables of sources
+    and subsets.
 
     Attributes:
         name: Its name in tables and, without `group`, in commands.
-        kind: How it is asked and scored.
+        kind: Its prompt and scoring.
         repo: The hub's data set `org/name`, also the folder below a data root.
         split: Its evaluated split.
         few_shot_split: Its split of few-shot examples; "": none.
         config: Its configuration on the hub; "": all of them.
-        row: From a row of the source to the slots of the prompt and the gold, as the kind says.
+        row: From a row of the source to the slots of the prompt and the gold, as the kind needs them.
         language: ISO 639 code.
-        domain: The paper's domain, under which benchmarks are averaged.
-        group: LightEval's group, whose subsets are averaged with equal weights; "": the name.
-        sources: The copies of its data, the preferred first; of one file that of `repo`.
-        subsets: Of one file one, of the benchmark's name.
-        template: Prompt template of original rows (named as in `prompts.templates`), where the kind has none; `{name}`
-            is replaced by the value of that option of a suite.
-        images: Whether its prompts hold images, so that only vision-language models can run it.
-        shared_items: Name of its items where other tasks ask the same ones, in other languages or forms; "" where all
-            are its own.
-        group_rows: Rows of all subsets of its group together, with or without examples, where their sum is known: by
-            form, "curated" or "original".
+        domain: The paper's domain, for averages.
+        group: LightEval's group; its subsets are averaged with equal weights; "": the name.
+        sources: The copies of its data, the preferred first; with `repo` that data set.
+        subsets: Its subsets; with `repo` one with the benchmark's name.
+        template: Prompt template of original rows (named as in `prompts.templates`), if the kind has none; `{name}` is
+            replaced by the value of that option of a suite.
+        images: Whether its prompts have images; then only vision-language models can run it.
+        shared_items: Name of items that other tasks share in other languages or forms; "": not shared.
+        group_rows: Form ("curated" or "original") -> rows of all subsets of its group, with or without examples, if
+            their sum is known.
     """
 
     name: Name
@@ -239,7 +238,7 @@ class Benchmark:
     group_rows: Mapping[str, int] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        """Makes the source and the subset of a benchmark in one file; refuses one without data."""
+        """Makes the source and the subset of a benchmark in one file; refuses a benchmark without data."""
         if self.repo and not (self.row and self.kind.rows):
             raise ValueError(f"{self.name}: `repo` needs `row`, and multiple_choice, generate or judged as its kind")
         if not (self.repo or self.sources or all(subset.sources for subset in self.subsets) and self.subsets):
@@ -248,7 +247,7 @@ class Benchmark:
             source = Source(
                 self.repo,
                 "original",
-                partial(_own_row, self.row, self.kind.rows),
+                partial(_row_of_function, self.row, self.kind.rows),
                 splits=(self.split,),
                 few_shot_splits=(self.few_shot_split,) if self.few_shot_split else (),
                 pool_configs=not self.config,
@@ -258,7 +257,7 @@ class Benchmark:
             object.__setattr__(self, "subsets", (Subset(self.name, "", aliases=aliases, register="standard"),))
 
     def tasks(self, suite: str) -> list["Task"]:
-        """One task a subset."""
+        """A task for each subset."""
         return [self._task(suite, self.group or self.name, subset) for subset in self.subsets]
 
     def _task(self, suite: str, group: str, subset: Subset) -> "Task":
@@ -284,35 +283,35 @@ class Benchmark:
         )
 
 
-def _own_row(
+def _row_of_function(
     function: Callable[[Row], Any], rows: Callable[..., PreparedRow], row: Row, preparation: Preparation
 ) -> PreparedRow:
-    """A prepared row by a benchmark's function `row`, and the conversion of its kind."""
+    """A prepared row: the result of a benchmark's function `row`, converted by the kind's `rows`."""
     try:
-        given = function(row)
+        returned = function(row)
     except KeyError as error:
         raise MissingColumn(f"no column {error}; columns found: {', '.join(map(str, row))}") from error
     except CulturevalError:
         raise
     except Exception as error:  # the function of a benchmark's author
         raise BadRow("row", described(error), "cannot be converted by the benchmark's function `row`") from error
-    if not isinstance(given, Mapping):
-        raise CulturevalError(f"The function `row` returned {type(given).__name__}, not a dictionary.")
-    image = {"image": image_cell(given, "image", preparation.folder)} if "image" in given else {}
-    return rows(given, preparation) | image
+    if not isinstance(returned, Mapping):
+        raise CulturevalError(f"The function `row` must return a dictionary, not {type(returned).__name__}.")
+    image = {"image": image_cell(returned, "image", preparation.folder)} if "image" in returned else {}
+    return rows(returned, preparation) | image
 
 
 @dataclass(frozen=True, config=STRICT)
 class Task:
-    """One LightEval task, a subset of a benchmark; fields that are not told here are those of `Benchmark`.
+    """One LightEval task, a subset of a benchmark; other fields are as in `Benchmark`.
 
     Attributes:
-        task: LightEval's name, `group:subset`, or the group alone where it holds one subset.
+        task: LightEval's name, `group:subset`, or the group alone if it has one subset.
         suite: Name of its suite (`qimma`).
         benchmark: The benchmark's name in the suite's paper.
         subset: The subset's name in the paper.
         subset_names: Names of the subset in the sources (of configs, of files, in cells).
-        expected_rows: Rows of the original source's subset, where known.
+        expected_rows: Rows of the original source's subset, if known.
         register: See `Subset`.
         mean: See `Subset`.
     """
@@ -341,12 +340,12 @@ class Task:
         return tuple(self.kind.declared)
 
     def expected(self, form: str) -> int | None:
-        """Rows of the published subset in that form, where known."""
+        """Rows of the published subset in this form, if known."""
         alone = self.group_rows.get(form) if self.task == self.group else None
         return self.expected_rows if form == "original" else alone
 
     def as_record(self) -> dict[str, Any]:
-        """The task as `cultureval tasks --json` prints it; `source` is the original, `curated` QIMMA's copy."""
+        """The task in `cultureval tasks --json`; `source` is the original, `curated` QIMMA's copy."""
         fields = ("task", "suite", "benchmark", "group", "subset", "domain", "language", "register", "images")
         repos = {source.form: source.repo for source in reversed(self.sources)}
         return {name: getattr(self, name) for name in fields} | {
@@ -360,13 +359,12 @@ class Task:
 
 @dataclass(frozen=True, config=STRICT)
 class Average:
-    """A mean of the paper's that is not that of one LightEval group.
+    """A mean of the paper over several LightEval groups.
 
     Attributes:
-        name: As other harnesses call it, such as `qimma_stem`.
+        name: Its name in other harnesses, such as `qimma_stem`.
         title: The paper's name for it.
-        members: What is averaged with equal weights: tasks, groups and averages -> the metric of each, which is
-            `SCORE` of an average.
+        members: Task, group or average -> its metric (`SCORE` for an average); members have equal weights.
         parts: Groups, tasks and averages that a harness lists below it.
     """
 
@@ -376,14 +374,14 @@ class Average:
     parts: tuple[str, ...]
 
 
-SCORE = "score"  # what harnesses call the value of an `Average`
+SCORE = "score"  # the metric of an `Average` in harnesses
 
 
 @dataclass(frozen=True, config=STRICT)
 class Suite:
-    """A suite of benchmarks and everything that `cultureval` knows about it.
+    """A suite of benchmarks with its tables, comparison and other parts.
 
-    Fields of functions may hold a dotted string that names one, which is loaded when it is needed.
+    A field with a function may have its dotted name instead; it is loaded on first use.
 
     Attributes:
         name: What people type for all of its tasks (`qimma`); the name of its folders in every room.
@@ -395,16 +393,16 @@ class Suite:
             draws and seed to a text and the files that it wrote.
         analysis: Its analysis for `show --figures`, from a list of results and an output folder to a text.
         ratings: Its human ratings (`reports.human_ratings.HumanRatings`), for `judge --ratings`.
-        submissions: Scorers of submission files by their names in `cultureval score NAME`, from the gold file, the
-            submissions and the output folder to `reports.submissions.ScoredSubmissions`.
-        outputs: Scores outputs made elsewhere, for `cultureval score <name>`, from files and output folder to a text.
+        submissions: Name in `cultureval score NAME` -> scorer: from the gold file, the submissions and the output
+            folder to `reports.submissions.ScoredSubmissions`.
+        outputs: Scores outputs of other programs for `cultureval score <name>`: from files and output folder to a text.
         picture: Draws a saved sample for `cultureval show`, from a row of the details and the file to write; returns
-            what its colours mean, or None for a sample without a picture.
-        tables: From the tasks of a run (without `|k`) with the names of their scores to a list of `runs.table.Table`;
-            None: a row a group, and their average.
-        run_files: Writes more files of a finished run (`runs.record.Run`) into its output folder; returns sentences.
+            the meaning of its colours, or None for a sample without a picture.
+        tables: From task (without `|k`) -> names of scores to a list of `runs.table.Table`; None: a row for each group,
+            and their average.
+        run_files: Writes further files of a finished run (`runs.loading.Run`); returns sentences with their paths.
         charts: From a table of a leaderboard (`BoardTable`) to a list of `reports.charts.Chart`.
-        averages: Gives its paper's averages over several groups, a list of `Average`.
+        averages: Returns its paper's averages over several groups, a list of `Average`.
         page: Its documentation, a path below the repository or an address; `cultureval tasks` prints it.
     """
 
@@ -426,7 +424,7 @@ class Suite:
     page: str = ""
 
     def part(self, field: str) -> Any:
-        """The value of a field, loaded where the field holds a dotted string, which must name such an object."""
+        """The value of a field; a dotted name is loaded."""
         value = getattr(self, field)
         try:
             return load_attribute(value) if isinstance(value, str) else value

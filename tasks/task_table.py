@@ -23,14 +23,14 @@ from cultureval.tasks.suite import Task
 
 @dataclass
 class SourcedTaskConfig(LightevalTaskConfig):
-    """A LightEval task whose rows are found, checked and converted when LightEval first reads `hf_repo`.
+    """A LightEval task that finds, checks and converts its rows when LightEval first reads `hf_repo`.
 
-    LightEval deep-copies the configurations of the tasks that it runs: only such a copy reads its source. The table's
-    own configurations hold `org/name` of the preferred source, so that listing or dumping the table reads no data.
+    LightEval deep-copies the configurations of the tasks that it runs; only a copy reads data. In the table itself
+    `hf_repo` is `org/name` of the preferred source.
 
     Attributes:
         source_task: Name of the task in our catalogue.
-        rows_report: Provenance and counts of the rows read, with a list of the skipped ones; part of the results file.
+        rows_report: Provenance and counts of the rows, with a list of skipped rows; part of the results file.
         is_run: True in a deep copy, False in the table of tasks.
     """
 
@@ -48,7 +48,7 @@ class SourcedTaskConfig(LightevalTaskConfig):
 
     @property
     def hf_repo(self) -> str:
-        """Folder of the prepared rows, read from the source on first use; the source's name in the table itself."""
+        """Folder of the prepared rows, which are read on first use; in the table itself the source's name."""
         if self.is_run and not self.rows_report:
             subset = self._prepared()
             require_examples(self.name, self.num_fewshots, subset.report)
@@ -57,7 +57,7 @@ class SourcedTaskConfig(LightevalTaskConfig):
         return self._place
 
     def _prepared(self) -> PreparedSubset:
-        """The rows in a run without our checks before it, that of stock LightEval."""
+        """The rows; in a run of stock LightEval our checks run here."""
         instrument = kind_of(self.source_task).instrument
         if instrument and instrument.before_generation:
             instrument.check()
@@ -65,13 +65,13 @@ class SourcedTaskConfig(LightevalTaskConfig):
 
     @property
     def prompt_function(self) -> Callable[..., Doc]:
-        """From a prepared row to a Doc; LightEval reads it when it has set the number of few-shot examples."""
+        """From a prepared row to a Doc; LightEval reads it after it has set the number of few-shot examples."""
         kind = kind_of(self.source_task) if self.source_task else None
         few_shot = kind.few_shot_prompt if kind and self.num_fewshots else None
         return self._with_parity(few_shot or self._prompt)
 
     def _with_parity(self, prompt: Callable[..., Doc]) -> Callable[..., Doc]:
-        """The prompt function, whose Docs say how they become tokens where the task has a choice."""
+        """A prompt function that writes the task's parity, if it has one, into its Docs."""
 
         @wraps(prompt)
         def with_parity(row: dict[str, Any], task_name: str | None = None) -> Doc:
@@ -95,17 +95,17 @@ _newest: tuple[Registered, Settings, list[LightevalTaskConfig]] | None = None
 
 
 def tasks_table() -> list[LightevalTaskConfig]:
-    """As `build_tasks_table`, made once for the suites and settings of now; LightEval reads it for a run."""
+    """As `build_tasks_table`, cached for the current suites and settings."""
     global _newest
     record_stock_runs("cultureval.runs.writing:complete_stock_run")
     found, settings = registered(), current_settings()
-    if _newest is None or _newest[:2] != (found, settings):  # metrics keep the models that settings name
+    if _newest is None or _newest[:2] != (found, settings):  # metrics depend on the settings
         _newest = found, settings, build_tasks_table()
     return _newest[2]
 
 
 def running_config(name: str, shots: int = 0) -> SourcedTaskConfig:
-    """The configuration of a task (without `|k`) as LightEval runs it with so many examples, for other harnesses."""
+    """The configuration of a task (without `|k`) with `shots` examples, as LightEval runs it."""
     config = copy.deepcopy(_configuration(all_tasks()[name]))
     config.num_fewshots = shots
     return config

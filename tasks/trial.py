@@ -21,13 +21,13 @@ ROWS = 10
 
 @dataclass(frozen=True)
 class Trial:
-    """What became of the first rows of a task.
+    """The result of a trial of a task's first rows.
 
     Attributes:
         task: Its name.
-        rows: How many rows were tried.
-        wrong: What is wrong, a sentence each.
-        prompt: The first prompt; "" without a sound row.
+        rows: Number of tried rows.
+        wrong: A sentence for each problem.
+        prompt: The first prompt; "" without a valid row.
         choices: The scored continuations, or the right answers.
         gold: The right ones among them.
     """
@@ -41,49 +41,43 @@ class Trial:
 
     @property
     def text(self) -> str:
-        """Prompt, choices and right answer of the first row, and what is wrong."""
-        state = f"{len(self.wrong)} wrong" if self.wrong else "all are sound"
-        lines = [f"{self.task}: {self.rows} rows tried, {state}.", *(f"  {one}" for one in self.wrong)]
+        """Problems, and prompt, choices and right answer of the first row."""
+        state = f"{len(self.wrong)} wrong" if self.wrong else "all are valid"
+        lines = [f"{self.task}: {self.rows} rows tried, {state}.", *(f"  {problem}" for problem in self.wrong)]
         if self.prompt:
-            lines += [
-                "The first prompt:",
-                "",
-                self.prompt,
-                "",
-                f"choices: {list(self.choices)}",
-                f"gold: {list(self.gold)}",
-            ]
+            lines += ["The first prompt:", "", self.prompt, ""]
+            lines += [f"choices: {list(self.choices)}", f"gold: {list(self.gold)}"]
         return "\n".join(lines)
 
 
 def try_file(file: Path, options: DataOptions) -> list[Trial]:
-    """Tries every benchmark of a file, whose suite is named by the current settings.
+    """Tries all benchmarks of a file that the current settings name as a custom suite.
 
     Raises:
         CulturevalError: The file cannot be loaded, or a source or column is missing.
     """
     forget_files()  # its data may have changed since an earlier trial of this process
     found = find_suites((str(file),))
-    named = [suite for name, suite in found.suites.items() if found.places.get(name) == str(file)]
-    return [try_task(task, options) for suite in named for task in suite.tasks()]
+    suites = [suite for name, suite in found.suites.items() if found.places.get(name) == str(file)]
+    return [try_task(task, options) for suite in suites for task in suite.tasks()]
 
 
 def try_task(task: Task, options: DataOptions) -> Trial:
     """Tries the first rows of a task."""
     options = with_defaults(options)
     found = find_subset(task, options)
-    tried, wrong, sound = 0, [], list[PreparedRow]()
+    tried, wrong, valid = 0, [], list[PreparedRow]()
     for placed, outcome in islice(tried_rows(task, found, found.files, options), ROWS):
         tried += 1
         if isinstance(outcome, BadRow):
             wrong.append(f"row {placed.number + 1} of {placed.file}: {outcome}")
         elif outcome:
-            sound += outcome
+            valid += outcome
     if not tried:
         wrong.append(f"{where(task, found)} has no rows.")
-    if not sound:
+    if not valid:
         return Trial(task.task, tried, tuple(wrong))
-    doc = task.kind.prompt(sound[0], task.task)
+    doc = task.kind.prompt(valid[0], task.task)
     if error := _scoring_error(task, doc):
         wrong.append(error)
     return Trial(task.task, tried, tuple(wrong), doc.query, tuple(doc.choices), tuple(doc.get_golds()))

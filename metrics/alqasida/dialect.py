@@ -1,8 +1,8 @@
 """Dialectal fidelity of Arabic text: NADI, ALDi, ADI2 (AL-QASIDA, arXiv 2412.04193, section 3, and its released files).
 
-NADI is the probability that a text is in the dialect of the target country; ALDi, between 0 and 1, how far it is from
-Standard Arabic; ADI2 is their product. A macro score uses the probability of the country's region. Text that is not
-Arabic scores 0.
+NADI is the probability that a text is in the dialect of the target country. ALDi is its distance from Standard Arabic,
+0 to 1. ADI2 is their product. A macro score uses the probability of the country's region. Text that is not Arabic
+scores 0.
 """
 
 from collections.abc import Collection, Sequence
@@ -83,11 +83,11 @@ def has_prompt_copy(prompt: str, completion: str) -> bool:
 
 
 def has_too_few_words(completion: str) -> bool:
-    """Whether no line of a completion has five words, so that the `released` profile excludes it from the means.
+    """Whether no line of a completion has five words; the `released` profile excludes such completions.
 
-    A line's words are counted without ASCII punctuation and Arabic commas; text after a line that begins with `Q:` does
-    not count. The program is not public: this is the rule of the language-confusion benchmark, by the same authors,
-    without its check of each line's language.
+    Words are counted without ASCII punctuation and Arabic commas; text from a line that begins with `Q:` on does not
+    count. The program is not public: this is the rule of the language-confusion benchmark, by the same authors, without
+    its check of each line's language.
     """
     lines = completion.partition("\nQ:")[0].split("\n")
     return not any(len(line.translate(_PUNCTUATION).split()) >= LEAST_WORDS for line in lines)
@@ -124,17 +124,17 @@ def score_completions(
     """The scores of completions under the chosen profiles, with one pass of the classifiers over the distinct texts.
 
     Args:
-        prompts: N prompts, whose copies are searched for; "" without one.
+        prompts: N prompts; copies of them are removed; "" for none.
         completions: N texts.
         country: The target country, as a three-letter code.
         profiles: The profiles, see `read_completion`; the paper's is always scored.
         models: The classifiers; None: those of the settings, loaded on first use.
-        requests: The bare requests of prompts that hold more, whose copies are counted too; None: the prompts.
+        requests: The requests alone, if prompts have more; their copies are counted, too. None: the prompts.
 
     Returns:
-        float64 arrays of shape (N,) in 0 to 1: each of `SCORES` for the profile `paper`, under `<name>_released` for
-        the other (nan where it excludes the completion), and `empty_rate`, `prompt_copy_rate`, `truncated_rate` (the
-        completion is longer than the limit of NADI or ALDi) and, with `released`, `too_few_rate`.
+        float64 arrays of shape (N,) in 0 to 1: `SCORES` of the profile `paper`; with `released`, `<name>_released` (nan
+        for excluded completions) and `too_few_rate`; `empty_rate`, `prompt_copy_rate`, and `truncated_rate`
+        (completions longer than the limit of NADI and ALDi).
 
     Raises:
         ValueError: No completion, lengths that differ, or an unknown country.
@@ -147,7 +147,7 @@ def score_completions(
     _position(country)
     asked = list(zip(prompts, completions, strict=True))
     chosen = [name for name in PROFILES if name == PROFILES[0] or name in profiles]
-    texts = {name: [read_completion(name, *one) for one in asked] for name in chosen}
+    texts = {name: [read_completion(name, *pair) for pair in asked] for name in chosen}
     measured = _measure(sorted({text for column in texts.values() for text in column if text}), country, models)
     measured |= {"": np.zeros(len(SCORES)), None: np.full(len(SCORES), np.nan)}
     values: dict[str, np.ndarray] = {}
@@ -156,8 +156,8 @@ def score_completions(
         values |= {name + suffix: table[:, number] for number, name in enumerate(SCORES)}
     cut = models.truncated([text for text in dict.fromkeys(texts["paper"]) if text])
     copies = [
-        has_prompt_copy(one, text) or has_prompt_copy(other, text)
-        for one, other, text in zip(prompts, bare, completions, strict=True)
+        has_prompt_copy(pair, text) or has_prompt_copy(other, text)
+        for pair, other, text in zip(prompts, bare, completions, strict=True)
     ]
     flags = {
         "empty_rate": [not text.strip() for text in completions],
@@ -178,7 +178,7 @@ def _position(country: str) -> int:
 def _measure(texts: list[str], country: str, models: DialectModels) -> dict[str | None, np.ndarray]:
     """`SCORES` of each text; NADI and ALDi read only texts identified as Arabic."""
     found: dict[str | None, np.ndarray] = dict.fromkeys(texts, np.zeros(len(SCORES)))
-    arabic = [text for text, known in zip(texts, models.is_arabic(texts), strict=True) if known]
+    arabic = [text for text, is_arabic in zip(texts, models.is_arabic(texts), strict=True) if is_arabic]
     if arabic:
         aldi = models.dialectness(arabic)
         scored = adi2(models.country_probabilities(arabic), aldi, country)

@@ -32,7 +32,7 @@ OUTPUTS = {NADI: len(COUNTRIES), ALDI: 1}
 # Labels of the language identification model that count as Arabic, in any script (the paper's program).
 ARABIC = frozenset("ara arb arq arz acm ayp apc ajp afb ayl ary acw ars apd aeb ayn acq".split())
 MAX_TOKENS = 512
-# Tokens of a batch with padding: on a CPU larger ones leave its caches, and are slower than single texts.
+# Tokens of a batch with padding; larger batches do not fit into a CPU's caches and are slower than single texts.
 CPU_TOKENS, ACCELERATOR_TOKENS = 512, 16_384
 
 
@@ -85,7 +85,7 @@ class DialectModels:
     """The three classifiers of dialectal fidelity, each loaded on first use.
 
     Args:
-        nadi: Hub id or folder of the country classifier, whose 18 labels are in the order of `COUNTRIES`.
+        nadi: Hub id or folder of the country classifier with 18 labels in the order of `COUNTRIES`.
         aldi: Hub id or folder of the regressor of dialectness.
         lid: Hub id, folder or file of the fastText model.
         device: torch device of the first two; None: `scoring_device()`.
@@ -147,7 +147,7 @@ def models_signature() -> str:
 
 
 def check_models() -> None:
-    """Load the three classifiers, before a long run starts; the error says how to set a local one."""
+    """Loads the three classifiers before a long run; the error says how to set a local model."""
     all_of([partial(check_model, kind) for kind in (LID, NADI, ALDI)])
 
 
@@ -180,8 +180,8 @@ def load_classifier(kind: str, name: str, device: str) -> Classifier:
         device: torch device.
 
     Raises:
-        CulturevalError: It cannot be loaded, lacks weights, has another number of outputs, or its labels are in
-            another order than `COUNTRIES`.
+        CulturevalError: It cannot be loaded, weights are missing, its number of outputs is wrong, or its labels are not
+            in the order of `COUNTRIES`.
     """
     import torch
     from transformers import AutoModelForSequenceClassification
@@ -253,9 +253,9 @@ def _plain(text: str) -> str:
 
 def _not_usable(kind: str, name: str, reason: str) -> CulturevalError:
     first_line = reason.strip().partition("\n")[0]
-    what = "its model.bin" if kind == LID else "its configuration, weights and tokenizer"
+    files = "its model.bin" if kind == LID else "its configuration, weights and tokenizer"
     return CulturevalError(
         f"The {kind} model {name!r} cannot be used ({first_line}). Set {variable_of(SETTINGS[kind])} to a local "
-        f"folder with {what}, or fetch {DEFAULTS[kind]} on a machine with access to the hub (`cultureval fetch "
+        f"folder with {files}, or fetch {DEFAULTS[kind]} on a machine with access to the hub (`cultureval fetch "
         "alqasida`)."
     )

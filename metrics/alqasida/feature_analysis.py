@@ -70,17 +70,17 @@ def regression_tree(features: "pandas.DataFrame", values: Sequence[float], depth
 
     table = pandas.get_dummies(features, prefix_sep=" = ", drop_first=True, dtype=float)
     scores = np.asarray(values, float)
-    kept = ~np.isnan(scores) & table.notna().all(axis=1).to_numpy()
-    if not kept.any() or table.empty:
+    complete = ~np.isnan(scores) & table.notna().all(axis=1).to_numpy()
+    if not complete.any() or table.empty:
         return []
-    fitted = DecisionTreeRegressor(max_depth=depth, random_state=0).fit(table[kept].to_numpy(), scores[kept])
+    fitted = DecisionTreeRegressor(max_depth=depth, random_state=0).fit(table[complete].to_numpy(), scores[complete])
     return [*_nodes(fitted.tree_, list(table.columns))]
 
 
 def _nodes(
     tree: Any, names: Sequence[str], number: int = 0, depth: int = 0, rule: str = "", parent: int | None = None
 ) -> Iterator[Row]:
-    """The nodes from one on of scikit-learn's tree over columns of these names."""
+    """The node `number` of scikit-learn's tree and all nodes below it."""
     value, count = float(tree.value[number].ravel()[0]), int(tree.n_node_samples[number])
     low, high = int(tree.children_left[number]), int(tree.children_right[number])
     node = {"number": number, "depth": depth, "rule": rule, "parent": parent, "count": count, "value": value}

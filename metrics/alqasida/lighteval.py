@@ -1,7 +1,7 @@
 """The LightEval metrics of AL-QASIDA: dialectal fidelity of replies, and corpus scores of translations.
 
-They read from `doc.specific`: `dialect` (the three-letter code of the target country, or a language that is not a
-dialect, for which there is no fidelity score), `prompt` (the plain prompt), and for translations `source`.
+They read from `doc.specific`: `dialect` (the three-letter code of the target country, or another language, without
+fidelity scores), `prompt` (the plain prompt), and for translations `source`.
 """
 
 from collections.abc import Sequence
@@ -24,8 +24,8 @@ from cultureval.runtime.doc_fields import specific_of
 if TYPE_CHECKING:
     from cultureval.prompts.alqasida.rows import RequestSpecific, TranslationSpecific
 
-RELEASED = "_released"  # which leaves out replies with too few words
-OF_DIALECTS = (*names.SCORES, "truncated_rate")  # English and Standard Arabic are no dialects to be faithful to
+RELEASED = "_released"  # suffix of the profile that leaves out replies with too few words
+OF_DIALECTS = (*names.SCORES, "truncated_rate")  # undefined for English and Standard Arabic
 
 
 def fidelity_metrics() -> list[Metric]:
@@ -45,23 +45,23 @@ def monolingual_metrics() -> list[Metric]:
 def translation_metrics() -> list[Metric]:
     """Corpus spBLEU, chrF++, chrF and BLEU, each with the score of the untranslated source, and ADI2 of the outputs.
 
-    spBLEU is the headline (AL-QASIDA section 3.3), and `spbleu_gain` what it is above that of the source. Outputs in
-    English or Standard Arabic have no fidelity scores, which are 0 in the released files. A row has the score of its
-    sentence, of BLEU over the orders that the sentence has.
+    spBLEU is the headline (AL-QASIDA section 3.3); `spbleu_gain` is its gain over the source. Outputs in English or
+    Standard Arabic have no fidelity scores (0 in the released files). A row has its sentence's score; its BLEU uses the
+    n-gram orders that the sentence has.
     """
     corpus = reply_metrics(names.CORPUS_SCORES, _translations, "both sides stripped, by sacrebleu")
     return [*corpus, *_pass_metrics(names.FIDELITY_OF_TRANSLATIONS, OF_DIALECTS)]
 
 
 def _translations(docs: list[Doc], replies: list[str]) -> Columns:
-    asked: list[TranslationSpecific] = [specific_of(doc) for doc in docs]
+    specifics: list[TranslationSpecific] = [specific_of(doc) for doc in docs]
     references = [doc.get_golds()[0] for doc in docs]
     columns: Columns = {}
-    for suffix, texts in {"": replies, names.ZERO: [one["source"] for one in asked]}.items():
+    for suffix, texts in {"": replies, names.ZERO: [specific["source"] for specific in specifics]}.items():
         sums = {name: sentence_sums(name, texts, references) for name in names.CORPUS if name != "chrf"}
         sums["chrf"] = sums["chrf_plus_plus"][:, :OF_CHARACTERS]
-        columns |= {f"{name}{suffix}": sentence_scores(name, own) for name, own in sums.items()}
-        columns |= {f"{name}{suffix}{SUMS}": own for name, own in sums.items()}
+        columns |= {f"{name}{suffix}": sentence_scores(name, counts) for name, counts in sums.items()}
+        columns |= {f"{name}{suffix}{SUMS}": counts for name, counts in sums.items()}
     pair = [columns[f"spbleu{suffix}{SUMS}"] for suffix in ("", names.ZERO)]
     gain = {
         names.GAIN: columns["spbleu"] - columns["spbleu" + names.ZERO],
@@ -71,38 +71,43 @@ def _translations(docs: list[Doc], replies: list[str]) -> Columns:
 
 
 def _prompt_of(doc: Doc, response: ModelResponse) -> str:
-    """The prompt whose copies are removed: with few-shot examples for a base model, the full last block."""
+    """The prompt for the removal of copies: for base models with few-shot examples, the full last block."""
     specific: RequestSpecific = specific_of(doc)
     prompt = specific.get("prompt", "")
     plain = isinstance(response.input, str) and doc.query in response.input
     return doc.query if prompt and plain else prompt
 
 
-def _classify(wanted: Sequence[str], docs: list[Doc], responses: list[ModelResponse]) -> Columns:
+def _classify(metrics: Sequence[str], docs: list[Doc], responses: list[ModelResponse]) -> Columns:
     """The scores of a task's replies: one pass of the classifiers for all these metrics."""
-    values = {name: np.zeros(len(docs)) for name in wanted}
+    values = {name: np.zeros(len(docs)) for name in metrics}
     prompts = [_prompt_of(doc, response) for doc, response in zip(docs, responses, strict=True)]
     replies = [reply_of(doc, response) for doc, response in zip(docs, responses, strict=True)]
-    asked: list[RequestSpecific] = [specific_of(doc) for doc in docs]
-    dialects, requests = [one["dialect"] for one in asked], [one.get("prompt", "") for one in asked]
+    specifics: list[RequestSpecific] = [specific_of(doc) for doc in docs]
+    dialects, requests = (
+        [specific["dialect"] for specific in specifics],
+        [specific.get("prompt", "") for specific in specifics],
+    )
     for dialect in dict.fromkeys(dialects):
         rows = [number for number, name in enumerate(dialects) if name == dialect]
         parts = ([column[row] for row in rows] for column in (prompts, replies, requests))
-        found = _fidelity(wanted, *parts, dialect)
-        for name in set(wanted) & found.keys():
+        found = _fidelity(metrics, *parts, dialect)
+        for name in set(metrics) & found.keys():
             values[name][rows] = found[name]
-    values |= {f"{name}{DEN}": [float(one in names.COUNTRIES) for one in dialects] for name in OF_DIALECTS}
-    values |= {f"{name}{DEN}": ~np.isnan(values[name]) for name in wanted if name.endswith(RELEASED)}
-    if names.PROMPT_ALDI in wanted:
-        values[names.PROMPT_ALDI] = configured_models().dialectness([one_line(one["prompt"]) for one in asked])
+    values |= {f"{name}{DEN}": [float(specific in names.COUNTRIES) for specific in dialects] for name in OF_DIALECTS}
+    values |= {f"{name}{DEN}": ~np.isnan(values[name]) for name in metrics if name.endswith(RELEASED)}
+    if names.PROMPT_ALDI in metrics:
+        values[names.PROMPT_ALDI] = configured_models().dialectness(
+            [one_line(specific["prompt"]) for specific in specifics]
+        )
     return values
 
 
 def _fidelity(
-    wanted: Sequence[str], prompts: list[str], replies: list[str], requests: list[str], dialect: str
+    metrics: Sequence[str], prompts: list[str], replies: list[str], requests: list[str], dialect: str
 ) -> Columns:
     if dialect in names.COUNTRIES:
-        profiles = [name for name in names.PROFILES if f"{names.ADI2}_{name}" in wanted]
+        profiles = [name for name in names.PROFILES if f"{names.ADI2}_{name}" in metrics]
         return score_completions(prompts, replies, dialect, profiles, requests=requests)
     nothing = np.full(len(replies), np.nan)
     empty = np.array([not reply.strip() for reply in replies], dtype=np.float64)
@@ -117,5 +122,5 @@ def _pass_metrics(metrics: Metrics, of_dialects: Sequence[str] = ()) -> list[Met
 
 
 def _weights(doc: Doc) -> dict[str, float]:
-    asked: RequestSpecific = specific_of(doc)
-    return dict.fromkeys(OF_DIALECTS, float(asked["dialect"] in names.COUNTRIES))
+    specific: RequestSpecific = specific_of(doc)
+    return dict.fromkeys(OF_DIALECTS, float(specific["dialect"] in names.COUNTRIES))

@@ -39,18 +39,18 @@ def _fidelity(*names: str) -> Metrics:
 
 
 def profiles_of(metrics: Metrics, chosen: Collection[str]) -> list[str]:
-    """The chosen profiles that metrics of requests have, the paper's first.
+    """The chosen profiles that apply to the metrics, the paper's first.
 
-    `MONOLINGUAL` has no `released`: no published monolingual number is of that kind.
+    `MONOLINGUAL` has no `released`, since no published monolingual number uses it.
     """
-    known = [one for one in PROFILES if one != "released" or metrics is FIDELITY]
-    return [one for one in known if one == PROFILES[0] or one in chosen]
+    profiles = [name for name in PROFILES if name != "released" or metrics is FIDELITY]
+    return [name for name in profiles if name == PROFILES[0] or name in chosen]
 
 
 def with_profiles(metrics: Metrics, chosen: Collection[str]) -> Metrics:
     """Metrics of requests with the scores of further profiles, `<name>_<profile>`.
 
-    `released` brings the share of replies that it leaves out.
+    `released` also adds the share of excluded replies.
     """
     further = profiles_of(metrics, chosen)[1:]
     names = [f"{name}_{profile}" for profile in further for name in SCORES]
@@ -72,10 +72,10 @@ FIDELITY_OF_TRANSLATIONS = _fidelity(*SCORES, "empty_rate", "truncated_rate")
 
 
 def _profiles(text: str) -> tuple[str, ...]:
-    named = {name.strip() for name in text.split(",") if name.strip()}
-    if unknown := sorted(named - set(PROFILES)):
+    chosen = {name.strip() for name in text.split(",") if name.strip()}
+    if unknown := sorted(chosen - set(PROFILES)):
         raise ValueError(f"names {', '.join(unknown)}; the profiles are {', '.join(PROFILES)}")
-    return tuple(name for name in PROFILES if name == PROFILES[0] or name in named)
+    return tuple(name for name in PROFILES if name == PROFILES[0] or name in chosen)
 
 
 PROFILES_OPTION = Option(

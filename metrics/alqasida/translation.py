@@ -19,11 +19,11 @@ from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.patches.sacrebleu import flores200_file, score_of_counts, sentence_counts
 from cultureval.runtime.settings import current_settings, variable_of
 
-OF_CHARACTERS = 18  # the first counts of chrF++, which are those of chrF: three for each of six orders
+OF_CHARACTERS = 18  # counts of chrF, the first of chrF++: three for each of six orders
 
 
 def sentence_sums(name: str, hypotheses: Sequence[str], references: Sequence[str]) -> np.ndarray:
-    """Counts of each sentence, [N, P], whose sum gives the corpus score (`score_of_sums`).
+    """Counts of each sentence, [N, P]; their sum gives the corpus score (`score_of_sums`).
 
     Args:
         name: "spbleu" (BLEU over the pieces of FLORES-200's SentencePiece model, sacrebleu's `flores200`), "bleu" (13a
@@ -47,7 +47,7 @@ def sentence_sums(name: str, hypotheses: Sequence[str], references: Sequence[str
 
 
 def sentence_scores(name: str, sums: np.ndarray) -> np.ndarray:
-    """[N] the score of each sentence in 0 to 100, of its counts; BLEU of the n-gram orders that the sentence has."""
+    """[N] each sentence's score, 0 to 100, from its counts; BLEU uses the n-gram orders that the sentence has."""
     return _scores(_metric(name, effective_order=True), sums)
 
 
@@ -62,8 +62,8 @@ def _scores(metric: Any, sums: np.ndarray) -> np.ndarray:
 
 def spbleu_gain_of_sums(sums: np.ndarray) -> np.ndarray:
     """The spBLEU minus that of the untranslated sources, from the counts of both: shape (..., 2 P) gives (...)."""
-    ours, untranslated = np.split(sums, 2, axis=-1)
-    return spbleu_of_sums(ours) - spbleu_of_sums(untranslated)
+    translated, untranslated = np.split(sums, 2, axis=-1)
+    return spbleu_of_sums(translated) - spbleu_of_sums(untranslated)
 
 
 spbleu_of_sums, chrf_plus_plus_of_sums, chrf_of_sums, bleu_of_sums = (
@@ -74,7 +74,7 @@ spbleu_of_sums, chrf_plus_plus_of_sums, chrf_of_sums, bleu_of_sums = (
 def flores200_model(fetch: bool = True) -> Path:
     """The SentencePiece model of FLORES-200.
 
-    It is the file that CULTUREVAL_FLORES200_MODEL names, else the copy below the data root, else sacrebleu's cache.
+    It is the file in CULTUREVAL_FLORES200_MODEL, else the copy below the data root, else sacrebleu's cache.
 
     Args:
         fetch: Whether it may be downloaded into that cache.
@@ -85,12 +85,12 @@ def flores200_model(fetch: bool = True) -> Path:
     from sacrebleu.utils import download_file
 
     url, cached = flores200_file()
-    named = current_settings().flores200_model
-    place = Path(named).expanduser() if named else mirrored(url) or cached
+    setting = current_settings().flores200_model
+    place = Path(setting).expanduser() if setting else mirrored(url) or cached
     if place.is_file():
         return place
     reason = f"{place} is not a file"
-    if fetch and not named and not is_offline():
+    if fetch and not setting and not is_offline():
         try:
             download_file(url, str(cached))
             return cached
@@ -98,18 +98,18 @@ def flores200_model(fetch: bool = True) -> Path:
             reason = f"it cannot be downloaded ({error or type(error).__name__})"
     raise CulturevalError(
         f"spBLEU needs the SentencePiece model of FLORES-200: {reason}. Download {url} on a machine with internet and "
-        f"set {variable_of('flores200_model')} to the file, or save it as {cached}; `cultureval fetch alqasida "
-        "--output-dir DIR` brings it along."
+        f"set {variable_of('flores200_model')} to the file, or save it as {cached}. `cultureval fetch alqasida "
+        "--output-dir DIR` downloads it, too."
     )
 
 
 def flores200_source() -> tuple[str, ...]:
-    """The address of the SentencePiece model; nothing where CULTUREVAL_FLORES200_MODEL names a file."""
+    """The address of the SentencePiece model; () if CULTUREVAL_FLORES200_MODEL is set."""
     return () if current_settings().flores200_model else (flores200_file()[0],)
 
 
 def check_flores200() -> None:
-    """Load the SentencePiece model of FLORES-200; a CulturevalError where it is missing or no SentencePiece model."""
+    """Loads the SentencePiece model of FLORES-200; CulturevalError if it is missing or broken."""
     _pieces(str(flores200_model()))
 
 
@@ -133,7 +133,7 @@ def _metric(name: str, effective_order: bool = False) -> Any:
 
 
 def _preparation(model: Path | None) -> Callable[[str], str]:
-    """What is done to each text before it is counted: for spBLEU its pieces by a SentencePiece model."""
+    """The tokenisation of texts: for spBLEU by a SentencePiece model, else stripping only."""
     if model is None:
         return str.strip
     pieces = _pieces(str(model))

@@ -1,8 +1,8 @@
-"""Comparison of a solution's outputs with the expected ones, under limits, in a process that runs no generated code.
+"""Compares a solution's outputs with the expected ones, under limits, in a process that runs no generated code.
 
-The outputs are hostile: small ones can be slow or large to read. The limits follow the size of the expected outputs, so
-that right ones in another form do not meet them. An output that is much longer than the expected one cannot equal it,
-and is not read.
+The outputs are untrusted: even small ones can be slow or large to read. The limits depend on the size of the expected
+outputs, so that right outputs in another form stay within them. An output much longer than the expected one is not
+read.
 """
 
 import resource
@@ -20,18 +20,18 @@ from cultureval.runtime.sandbox.jail import SandboxBroken
 BYTES_FACTOR, SPARE_BYTES = 20, 100_000  # of an output: a truth value takes 1 byte, an equal complex number 17
 MEMORY_BYTES, MEMORY_FACTOR = 256 << 20, 200
 CPU_SECONDS = 20
-# How outputs end the process that compares them: by its limit of CPU time, or where too little memory is left.
+# Signals that end a comparing process: its CPU time limit, or too little memory.
 ENDS_OF_COMPARISONS = (-signal.SIGPROF, -signal.SIGSEGV, -signal.SIGABRT)
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """What the outputs of a suite show.
+    """The result of the comparison of a suite's outputs.
 
     Attributes:
-        right: Number of right outputs, up to the first that is none.
-        what: `passed`: all are right; `wrong`: the next one is wrong; `raised`: loading or the next call raised an
-            exception; `ended`: there is no next one; `beyond`: comparing takes more memory than right outputs can.
+        right: Number of right outputs before the first problem.
+        what: `passed`: all are right; `wrong`: the next output is wrong; `raised`: loading or the next call raised an
+            exception; `ended`: no further output; `beyond`: comparing needs more memory than right outputs do.
         loaded: Whether the code was executed to its end.
         name: Name of the exception.
     """
@@ -45,7 +45,7 @@ class Comparison:
 def compare_suite(
     problem: Mapping[str, Any], dataset: Dataset, suite: str, truth: SuiteTruth, outputs: IO[bytes], seconds: float
 ) -> Comparison:
-    """Compares the outputs of one suite as they come, up to the first that is wrong or missing.
+    """Compares the outputs of one suite, up to the first that is wrong or missing.
 
     Args:
         problem: The problem, in EvalPlus's form.
@@ -57,7 +57,7 @@ def compare_suite(
             process by a signal.
 
     Raises:
-        SandboxBroken: The process did not come to run any code.
+        SandboxBroken: The process did not run any code.
     """
     rule, calls = OutputRule(dataset, problem["entry_point"], problem["atol"]), problem[f"{suite}_input"]
     right = 0
@@ -84,7 +84,7 @@ def compare_suite(
 
 @contextmanager
 def _limits(truth: SuiteTruth, seconds: float) -> Iterator[None]:
-    """Limits what this process may take beyond what it has."""
+    """Limits the further memory and time of this process."""
     with open("/proc/self/statm", encoding="ascii") as file:
         space = int(file.read().split()[0]) * resource.getpagesize()
     before, hard = resource.getrlimit(resource.RLIMIT_AS)
@@ -102,6 +102,6 @@ def _limits(truth: SuiteTruth, seconds: float) -> Iterator[None]:
 
 
 def _name(content: bytes | None) -> str:
-    """An exception's name; it is untrusted, so that only an identifier is taken."""
+    """An exception's name; it is untrusted, so only an identifier is accepted."""
     name = (content or b"")[:80].decode("ascii", "replace")
     return name if name.isidentifier() else "an exception"

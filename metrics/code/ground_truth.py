@@ -1,4 +1,4 @@
-"""Outputs and times of the canonical solutions: computed once, each suite in a jail of its own, and kept by content."""
+"""Outputs and times of the canonical solutions: computed once in jails, and cached by a hash of the problem."""
 
 import hashlib
 import marshal
@@ -23,11 +23,11 @@ _VERSION = 8
 
 @dataclass(frozen=True)
 class SuiteTruth:
-    """What the canonical solution gave on one suite of inputs.
+    """The canonical solution's results on one suite of inputs.
 
     Attributes:
         seconds: Wall time of each call.
-        outputs: Each output, encoded, one an input up to a defect.
+        outputs: The encoded output of each input, up to a defect.
         defect: Why the next input has no output, or "".
     """
 
@@ -41,7 +41,7 @@ class SuiteTruth:
         return sum(map(len, self.outputs))
 
     def job(self, problem: Mapping[str, Any], suite: str, code: str, form: str) -> dict[str, Any]:
-        """The job of a solution, with EvalPlus's limit of each call, a minute where there is no output.
+        """The job of a solution, with EvalPlus's limit for each call (a minute for a call without an output).
 
         The arguments are those of `job_of`.
         """
@@ -53,7 +53,7 @@ class SuiteTruth:
 def job_of(
     problem: Mapping[str, Any], suite: str, code: str, form: str, limits: list[float], most: float, spare: float
 ) -> dict[str, Any]:
-    """A job for `Jail.start`: only entry point and inputs of a problem go into a jail, never an expected output.
+    """A job for `Jail.start`: a jail gets code, entry point and inputs, never an expected output.
 
     Args:
         problem: The problem, in EvalPlus's form.
@@ -61,8 +61,8 @@ def job_of(
         code: The program.
         form: Of the outputs (`rules.output_form`).
         limits: Seconds of CPU time of each call.
-        most: Of all calls together.
-        spare: Of what is done beside the calls.
+        most: Seconds of all calls together.
+        spare: Seconds of all other work.
     """
     every = min(most, sum(limits))
     cpu = int(every + spare) + 1
@@ -76,21 +76,21 @@ def canonical_code(problem: Mapping[str, Any]) -> str:
 
 
 def content_key(problem: Mapping[str, Any], dataset: str) -> str:
-    """A hash of everything that the ground truth of a problem depends on."""
+    """A hash of all that a problem's ground truth depends on."""
     parts = [_VERSION, *sys.version_info[:2], dataset, canonical_code(problem), problem["entry_point"]]
     parts += [problem["base_input"], problem["plus_input"], float(problem["atol"]), packages_and_versions()]
     return hashlib.sha256(marshal.dumps(parts, 2)).hexdigest()
 
 
 def known_truth(key: str) -> dict[str, SuiteTruth] | None:
-    """The ground truth of the problem with a `content_key`, by suite, if this or an earlier run has computed it."""
+    """Suite -> ground truth of the problem with this `content_key`; None if it is not computed yet."""
     if not truth_file(key).exists():
         return None
     return {suite: SuiteTruth(*fields) for suite, fields in marshal.loads(truth_file(key).read_bytes()).items()}
 
 
 def compute_truth(problem: Mapping[str, Any], key: str, form: str, plan: JailPlan) -> str:
-    """Runs the canonical solution of a problem, and keeps its outputs.
+    """Runs the canonical solution of a problem, and caches its outputs.
 
     Args:
         problem: The problem, in EvalPlus's form.
@@ -99,7 +99,7 @@ def compute_truth(problem: Mapping[str, Any], key: str, form: str, plan: JailPla
         plan: Of the jails.
 
     Returns:
-        Why nothing is kept, or "": a signal or a limit that ended the canonical solution may be this machine's fault.
+        Why nothing is cached, or "". A signal or a limit may be this machine's fault, so such results are not cached.
     """
     found = {}
     for suite in TEST_SUITES:
@@ -144,7 +144,7 @@ def next_frame(frames: IO[bytes], most: int = LONGEST_NAME) -> tuple[bytes, floa
     """The next message of a job, untrusted: kind, seconds of the call, content (None of more than `most` bytes).
 
     Returns:
-        Kind `b""` where no whole message follows.
+        Kind `b""` if no complete message follows.
     """
     header = frames.read(FRAME.size)
     if len(header) < FRAME.size:
@@ -157,5 +157,5 @@ def next_frame(frames: IO[bytes], most: int = LONGEST_NAME) -> tuple[bytes, floa
 
 
 def truth_file(key: str) -> Path:
-    """Where the ground truth of the problem with a `content_key` is kept."""
+    """The cache file of the ground truth with this `content_key`."""
     return user_cache() / "code_ground_truth" / f"{key}.bin"

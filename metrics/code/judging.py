@@ -1,8 +1,8 @@
-"""Judging of generated code by EvalPlus's rules.
+"""Judges generated code by EvalPlus's rules.
 
-A solution runs in a jail of its own, which gets its code and the inputs, and never an expected output. The process that
-starts the jail compares what it sends with what the canonical solution gave (`comparing`), up to the first wrong one.
-The base tests come first, the added ones only if those pass. Each verdict is kept as it comes.
+Each solution runs in its own jail, which gets code and inputs, never an expected output. The process outside compares
+the jail's outputs with those of the canonical solution (`comparing`), up to the first wrong one. The added tests
+run only if the base tests pass. Each verdict is written to the journal at once.
 """
 
 import functools
@@ -68,10 +68,10 @@ class SolutionVerdict:
     Attributes:
         task_id: The solution's problem.
         sample_index: The solution's number among those of its problem, from 0.
-        base: Outcome on the base inputs; `not_judged` where sandbox, comparison or machine failed, also alone.
+        base: Outcome on the base inputs; `not_judged` if sandbox, comparison or machine failed twice.
         plus: Outcome on base and EvalPlus's added inputs together, as EvalPlus counts them.
         reason: Why it did not pass, or "".
-        failing_call: Index of the first call without a right output, in the first suite that does not pass.
+        failing_call: Index of the first call without a right output in the first suite that does not pass.
     """
 
     task_id: str
@@ -100,10 +100,10 @@ def judge_solutions(
         progress: Whether to show a progress bar.
 
     Returns:
-        One verdict for each solution, in their order. Those that an earlier run has kept are used again.
+        One verdict for each solution, in their order; the journal's verdicts are reused.
 
     Raises:
-        CulturevalError: A solution's task is not among the problems, or verdicts cannot be kept.
+        CulturevalError: A solution's task is not among the problems, or the journal cannot be written.
         SandboxUnavailable: This machine cannot run the sandbox.
     """
     unknown = sorted({solution.task_id for solution in solutions} - set(problems))
@@ -111,29 +111,29 @@ def judge_solutions(
         raise CulturevalError(f"Solutions name tasks that are not among the {len(problems)} problems: {unknown[:5]}.")
     contents = {task: content_key(problems[task], dataset) for task in {solution.task_id for solution in solutions}}
     keys = [_key(contents[solution.task_id], solution.code) for solution in solutions]
-    rules = [_own_code(), importlib.metadata.version("evalplus"), packages_and_versions()]
+    rules = [_code_hash(), importlib.metadata.version("evalplus"), packages_and_versions()]
     journal = open_journal(LABEL, rules=rules)
     found = {key: kept for key in dict.fromkeys(keys) if (kept := journal.get(key))}
     missing = {key: solution for key, solution in zip(keys, solutions, strict=True) if key not in found}
     if missing:
         plan = check_jail()
         tasks = [
-            _Task(key, problems[one.task_id], dataset, contents[one.task_id], one.code, plan)
-            for key, one in missing.items()
+            _Task(key, problems[solution.task_id], dataset, contents[solution.task_id], solution.code, plan)
+            for key, solution in missing.items()
         ]
-        lacking = _find_truths(tasks, workers, progress)
-        found |= {task.key: _unjudged(lacking[task.truth_key]) for task in tasks if task.truth_key in lacking}
-        tasks, again = [task for task in tasks if task.truth_key not in lacking], []
+        failed = _find_truths(tasks, workers, progress)
+        found |= {task.key: _not_judged(failed[task.truth_key]) for task in tasks if task.truth_key in failed}
+        tasks, retried = [task for task in tasks if task.truth_key not in failed], []
         judged = results(_judge, tasks, workers)
-        for place, one in progressing(judged, len(tasks), "judging", "task", silent=not progress):
-            if isinstance(one, Ended) or one[1]:
-                again.append(tasks[place])
+        for place, solution in progressing(judged, len(tasks), "judging", "task", silent=not progress):
+            if isinstance(solution, Ended) or solution[1]:
+                retried.append(tasks[place])
                 continue
-            found[tasks[place].key] = one[0]
-            if one[0]["base"] != "not_judged":
-                journal.append({tasks[place].key: one[0]})
-        for place, one in results(_judge, again, 1):
-            found[again[place].key] = _ended(one) if isinstance(one, Ended) else one[0]
+            found[tasks[place].key] = solution[0]
+            if solution[0]["base"] != "not_judged":
+                journal.append({tasks[place].key: solution[0]})
+        for place, solution in results(_judge, retried, 1):
+            found[retried[place].key] = _ended(solution) if isinstance(solution, Ended) else solution[0]
     return [
         SolutionVerdict(solution.task_id, solution.sample_index, **found[key])
         for key, solution in zip(keys, solutions, strict=True)
@@ -143,9 +143,9 @@ def judge_solutions(
 def judge_with_canonicals(
     problems: Problems, solutions: Sequence[Solution], dataset: Dataset, **options: Any
 ) -> tuple[list[SolutionVerdict], dict[str, SolutionVerdict]]:
-    """The verdicts on solutions, and by task on its canonical solution: a failing one is a defect of the data.
+    """The verdicts on solutions; and task -> verdict on its canonical solution (a failure is a defect of the data).
 
-    Arguments (`options` too) and errors are those of `judge_solutions`.
+    Arguments and errors are those of `judge_solutions`.
     """
     canonical = [Solution(task, 0, canonical_code(problem)) for task, problem in problems.items()]
     found = judge_solutions(problems, [*canonical, *solutions], dataset, **options)
@@ -162,15 +162,15 @@ def _key(content: str, code: str) -> str:
 
 
 @functools.cache
-def _own_code() -> str:
-    """A hash of all code of ours that has a part in a verdict, so that another version judges anew."""
+def _code_hash() -> str:
+    """A hash of our code for verdicts, so that another version does not reuse them."""
     files = sorted({*Path(__file__).parent.glob("*.py"), *Path(sandbox.__file__).parent.glob("*.py")})
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
 @dataclass(frozen=True)
 class _Task:
-    """What a process needs to judge one program."""
+    """The input of a process that judges one program."""
 
     key: str
     problem: Mapping[str, Any]
@@ -184,52 +184,52 @@ def _fields(base: Outcome, plus: Outcome, reason: str = "", failing_call: int | 
     return {"base": base, "plus": plus, "reason": reason, "failing_call": failing_call}
 
 
-def _unjudged(reason: str) -> dict[str, Any]:
+def _not_judged(reason: str) -> dict[str, Any]:
     return _fields("not_judged", "not_judged", reason)
 
 
 def _ended(process: Ended) -> dict[str, Any]:
-    """The verdict on a program whose outputs ended the process that compares them twice, the second time alone."""
+    """The verdict on a program after the comparing process ended twice, the second time without parallel work."""
     if process.status in ENDS_OF_COMPARISONS:
         return _fields("fail", "fail", _BEYOND)
-    return _unjudged(f"it cannot be judged twice: {process}")
+    return _not_judged(f"it cannot be judged twice: {process}")
 
 
 def _find_truths(tasks: Sequence[_Task], workers: int | None, progress: bool) -> dict[str, str]:
-    """Computes ground truths that are not known, in jails of their own; what fails once more, alone.
+    """Computes missing ground truths; failures are retried once without parallel work.
 
     Returns:
-        By `truth_key`, why there is none.
+        `truth_key` of each failure -> reason.
     """
-    lacking = [task for key, task in {task.truth_key: task for task in tasks}.items() if not truth_file(key).exists()]
-    found = results(_find_truth, lacking, workers)
-    shown = progressing(found, len(lacking), "ground truth", "task", silent=not progress)
-    again = [lacking[place] for place, why in shown if why]
+    missing = [task for key, task in {task.truth_key: task for task in tasks}.items() if not truth_file(key).exists()]
+    found = results(_find_truth, missing, workers)
+    shown = progressing(found, len(missing), "ground truth", "task", silent=not progress)
+    retried = [missing[place] for place, reason in shown if reason]
     return {
-        again[place].truth_key: f"there is no ground truth: {why}"
-        for place, why in results(_find_truth, again, 1)
-        if why
+        retried[place].truth_key: f"there is no ground truth: {reason}"
+        for place, reason in results(_find_truth, retried, 1)
+        if reason
     }
 
 
 def _find_truth(task: _Task) -> str:
-    """Computes a ground truth; why there is none, or ""."""
+    """Computes a ground truth; returns why it failed, or ""."""
     form = output_form(task.dataset, task.problem["entry_point"], canonical=True)
     return compute_truth(task.problem, task.truth_key, form, task.plan)
 
 
 def _judge(task: _Task) -> tuple[dict[str, Any], bool]:
-    """Judges one program, whatever happens: an error of ours concerns this program alone.
+    """Judges one program; an error of ours affects this program only.
 
     Returns:
-        Fields of a verdict; whether the machine may be at fault, so that it is judged once more, alone, and not kept.
+        (fields of a verdict, whether the machine may be at fault and the program is judged once more).
     """
     try:
         return _judged(task, known_truth(task.truth_key) or {})
     except SandboxBroken as error:
-        return _unjudged(str(error)), True
+        return _not_judged(str(error)), True
     except Exception as error:
-        return _unjudged(f"an error of cultureval: {type(error).__name__}: {error}"), False
+        return _not_judged(f"an error of cultureval: {type(error).__name__}: {error}"), False
 
 
 def _judged(task: _Task, truths: Mapping[str, SuiteTruth]) -> tuple[dict[str, Any], bool]:
@@ -244,7 +244,7 @@ def _judged(task: _Task, truths: Mapping[str, SuiteTruth]) -> tuple[dict[str, An
             if shown.what == "passed" and end.status == 0:
                 continue
             if end.is_kill:
-                return _unjudged("killed by the kernel, as where the machine has too little memory"), True
+                return _not_judged("killed by the kernel, as where the machine has too little memory"), True
             reason = f"{suite}: {_reason(shown, end, calls, truth)}"
             return _fields("fail" if suite == "base" else "pass", "fail", reason, shown.right), end.waited
     return _fields("pass", "pass"), False
@@ -252,10 +252,10 @@ def _judged(task: _Task, truths: Mapping[str, SuiteTruth]) -> tuple[dict[str, An
 
 def _reason(shown: Comparison, end: JobEnd, calls: list[Any], truth: SuiteTruth) -> str:
     """Why a solution fails on a suite of inputs, with the call and its input."""
-    whats = {"raised": f"it raises {shown.name}", "ended": str(end)}
-    what = whats.get(shown.what, "wrong output")
+    causes = {"raised": f"it raises {shown.name}", "ended": str(end)}
+    cause = causes.get(shown.what, "wrong output")
     if not shown.loaded:
-        return f"{what} when loaded"
+        return f"{cause} when loaded"
     if shown.what == "beyond":
         return _BEYOND
     if shown.what == "passed":
@@ -263,7 +263,7 @@ def _reason(shown: Comparison, end: JobEnd, calls: list[Any], truth: SuiteTruth)
     place = f"call {shown.right + 1} of {len(calls)}, input {_shown_input(calls[shown.right])}"
     if shown.what == "wrong" and shown.right >= len(truth.outputs):
         return f"no ground truth for {place}: of the canonical solution, {truth.defect}"
-    return f"{what} in {place}"
+    return f"{cause} in {place}"
 
 
 def _shown_input(arguments: list[Any]) -> str:

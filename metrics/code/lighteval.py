@@ -21,10 +21,10 @@ logger = logging.getLogger(__name__)
 
 
 def code_metrics() -> list[SampleLevelMetric]:
-    """Metrics of code tasks, QIMMA section 5.1 and 3LM: `plus_pass@1`, the headline, counts a solution that passes
-    EvalPlus's base and extra tests, `base_pass@1` one that passes the base tests.
+    """Metrics of code tasks (QIMMA section 5.1 and 3LM), with the headline `plus_pass@1`.
 
-    Solutions that could not be judged are nan in both and excluded; `not_judged` is their share.
+    `plus_pass@1` counts solutions that pass EvalPlus's base and extra tests, `base_pass@1` those that pass the base
+    tests. Solutions that could not be judged are excluded from both; `not_judged` is their share.
     """
     return reply_metrics(CODE, _judge, judge_name())
 

@@ -1,8 +1,8 @@
 """When an output is right: EvalPlus 0.3.1's rules, applied to plain data.
 
-The oracles and the lists of problems with a rule of their own are EvalPlus's (`evalplus.eval`). Three differences: the
-oracles see the inputs as they were before the call; HumanEval/32 can pass, where EvalPlus forgets to count right
-outputs; and a list that nests an empty one is not close to a list of numbers.
+The oracles and the lists of problems with special rules are EvalPlus's (`evalplus.eval`). Three differences: the
+oracles get the inputs before the call; HumanEval/32 can pass (EvalPlus does not count its right outputs); a list
+that contains an empty list is not close to a list of numbers.
 """
 
 import re
@@ -17,7 +17,7 @@ _FLOATS = re.compile(rb'[^\0]*\0(?:\{"\(":)?\[?-?(?:\d+[.e]|Infinity)')  # begin
 
 
 def output_form(dataset: Dataset, entry_point: str, canonical: bool) -> str:
-    """The form in which results of a problem leave the jail (`worker`): what EvalPlus's rule makes of them."""
+    """The form of a problem's results when they leave the jail (`worker`), by EvalPlus's rule."""
     from evalplus.eval import MBPP_OUTPUT_NOT_NONE_TASKS, MBPP_OUTPUT_SET_EQ_TASKS
 
     if dataset == "mbpp" and entry_point in MBPP_OUTPUT_SET_EQ_TASKS:
@@ -28,7 +28,7 @@ def output_form(dataset: Dataset, entry_point: str, canonical: bool) -> str:
 
 
 class OutputRule:
-    """The rule for the outputs of one suite, in order: a tolerance that a float raised stays, as in EvalPlus.
+    """The rule for the outputs of one suite, in order. A float raises the tolerance of later outputs, as in EvalPlus.
 
     Args:
         dataset: The data set of the problem.
@@ -59,10 +59,10 @@ class OutputRule:
             return True
         if self._special == "are_equivalent":
             return True
-        kind, known = decode(expected)
+        kind, expected_value = decode(expected)
         try:
-            own_kind, given = decode(output)
-            return bool(self._values_agree(arguments, given, known, own_kind == kind))
+            output_kind, value = decode(output)
+            return bool(self._values_agree(arguments, value, expected_value, output_kind == kind))
         except MemoryError:
             raise
         except Exception:  # as in EvalPlus, what cannot be compared is wrong; so are bytes that the jail never writes

@@ -1,4 +1,4 @@
-"""From a model's reply to the program that is judged: EvalPlus's sanitiser, in processes with limits."""
+"""From a model's reply to the judged program: EvalPlus's sanitiser, in processes with limits."""
 
 import ast
 import re
@@ -23,13 +23,13 @@ FENCED = re.compile(r"^```[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 class Text(NamedTuple):
-    """A text that holds a program.
+    """A text with a program.
 
     Attributes:
         code: A program, or a reply with one.
         entry_point: The function that the problem asks for.
-        prompt: What a reply without the entry point continues; "" where the text stands alone.
-        as_it_is: Whether a text that is Python is taken as it is.
+        prompt: The prompt that a reply without the entry point continues; "": none.
+        as_it_is: Whether a text that is Python stays unchanged.
     """
 
     code: str
@@ -39,11 +39,11 @@ class Text(NamedTuple):
 
 
 class Program(NamedTuple):
-    """What was taken for the program of a text.
+    """The program of a text.
 
     Attributes:
         code: The program.
-        cut: Whether the sanitiser met its limits, so that the program is a fenced block or the text as it stands.
+        cut: Whether the sanitiser exceeded its limits; then the program is a fenced block or the whole text.
     """
 
     code: str
@@ -51,18 +51,21 @@ class Program(NamedTuple):
 
 
 def programs(texts: Sequence[Text], workers: int | None = None) -> list[Program]:
-    """The program of each text, in order; a text at which the sanitiser meets its limits is taken as it stands.
+    """The program of each text, in order.
 
     Args:
         texts: Untrusted texts.
         workers: Number of processes; default: one for each CPU.
     """
     found = dict(progressing(results(_within_limits, texts, workers), len(texts), "reading answers", "answer"))
-    return [one if isinstance(one := found[place], Program) else _unread(text) for place, text in enumerate(texts)]
+    return [
+        program if isinstance(program := found[place], Program) else _unsanitized(text)
+        for place, text in enumerate(texts)
+    ]
 
 
 def _within_limits(text: Text) -> Program | None:
-    """`program_of` in a process that limits itself: a text that takes more ends it, or gives None."""
+    """`program_of` under limits; a text that exceeds them ends the process, or gives None."""
     resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
     signal.setitimer(signal.ITIMER_PROF, MOST_SECONDS)  # without a handler its signal ends the process
     try:
@@ -73,8 +76,8 @@ def _within_limits(text: Text) -> Program | None:
         signal.setitimer(signal.ITIMER_PROF, 0)
 
 
-def _unread(text: Text) -> Program:
-    """The last fenced block that names the entry point, else the whole text."""
+def _unsanitized(text: Text) -> Program:
+    """The last fenced block with the entry point, else the whole text."""
     blocks = [block for block in FENCED.findall(text.code) if text.entry_point in block]
     return Program([text.code, *blocks][-1], cut=True)
 
@@ -98,9 +101,9 @@ def program_of(text: Text) -> str:
 
 
 def _sanitized(code: str, entry_point: str) -> str:
-    """EvalPlus's `sanitize`: the longest run of lines that is Python, reduced to what the entry point needs.
+    """EvalPlus's `sanitize`: the longest run of Python lines, reduced to the parts that the entry point needs.
 
-    Where that leaves no entry point, as of one that is made in an `except`, the longest run is judged whole.
+    If the entry point is lost (as when it is defined in an `except`), the longest run is judged whole.
     """
     program = sanitize_with(longest_program, code, entry_point)
     if binds(program, entry_point):
@@ -114,16 +117,16 @@ def longest_program(text: str) -> str:
     """The result of EvalPlus's `code_extract`: the first run of two or more lines that is Python and has the most
     non-blank lines; the first line if there is none.
 
-    EvalPlus parses all runs. Here the longest come first, and the line of a syntax error tells which shorter ones from
-    the same start have it too.
+    EvalPlus parses all runs. Here the longest run comes first, and the line of a syntax error excludes shorter runs
+    from the same start.
     """
     lines = text.split("\n")
     filled = [0, *accumulate(bool(line.strip()) for line in lines)]
     last = [len(lines)] * len(lines)  # by start, the last end that may make a program
     for most in range(filled[-1], 0, -1):
         for start in range(bisect_right(filled, filled[-1] - most)):
-            wanted, limit = filled[start] + most, last[start]
-            for end in range(max(start + 2, bisect_left(filled, wanted)), min(bisect_right(filled, wanted), limit + 1)):
+            least, limit = filled[start] + most, last[start]
+            for end in range(max(start + 2, bisect_left(filled, least)), min(bisect_right(filled, least), limit + 1)):
                 wrong = _wrong_line(code := "\n".join(lines[start:end]))
                 if wrong is None:
                     return code
@@ -132,7 +135,7 @@ def longest_program(text: str) -> str:
 
 
 def _wrong_line(code: str) -> int | None:
-    """The line, counted from 1, beyond which no beginning of the code is a program either; None for a program."""
+    """The line, from 1, of the syntax error; no beginning of the code beyond it is a program. None: no error."""
     try:
         with warnings.catch_warnings(action="ignore"):  # of invalid escapes in strings
             ast.parse(code)
@@ -150,7 +153,7 @@ def is_program(code: str) -> bool:
 
 
 def binds(code: str, name: str) -> bool:
-    """Whether a text is Python with a statement at its top, or in a block there, that binds a name."""
+    """Whether a text is Python that binds a name at module level, also within a block."""
     if not is_program(code):
         return False
     with warnings.catch_warnings(action="ignore"):

@@ -3,7 +3,7 @@
 CVLUE (paper, Table 10) reports the mean intersection over union. The released scorer (evaluation/eval_vg.py) counts
 pixels inclusively: 1 is added to every width and height, so that boxes that only touch overlap a little.
 
-How families of models write boxes is one table, `FAMILIES`.
+The table `FAMILIES` has the box formats of model families.
 """
 
 import math
@@ -26,15 +26,14 @@ ORIGINAL, RESIZED = 0, -1  # pixels of the image
 
 
 class Family(NamedTuple):
-    """How a family of models writes boxes.
+    """The box format of a family of models.
 
     Attributes:
         syntax: A key of `SYNTAXES`; "json" and "list" may also be JSON objects of named sides.
-        scale: What a coordinate of the right or lower edge is divided by to get a share of the side; 0: coordinates are
-            pixels of the original image, -1: of the resized one.
+        scale: The coordinate of the right or lower edge; 0: pixels of the original image, -1: of the resized image.
         order: Of four numbers without names.
         model_types: `model_type` in the configurations of its models.
-        sizes_by: The processor whose rule of sizes (its `smart_resize`) refuses some images; "" where any are taken.
+        sizes_by: The processor that refuses images by their size (its `smart_resize`); "": none.
     """
 
     syntax: str
@@ -44,9 +43,9 @@ class Family(NamedTuple):
     sizes_by: Literal["", "qwen2_vl", "glm4v"] = ""
 
 
-# Examples of replies, and where each format was read, are in docs/cvlue.md. Ours: normalised, xyxy, xywh. LLaVA 1.5 was
-# trained on shares of the image padded to a square (users' analyses, LLaVA issue 606), while processors pad, crop or
-# tile: no format is right for its type, so that none follows from it.
+# docs/cvlue.md has examples of replies and the source of each format. Ours: normalised, xyxy, xywh. LLaVA 1.5 has no
+# format here: it was trained on shares of the image padded to a square (LLaVA issue 606), and processors pad, crop or
+# tile.
 FAMILIES = {
     "qwen_vl": Family("corners", 999, model_types=("qwen",)),
     "qwen2_vl": Family("corners", 1000, model_types=("qwen2_vl",), sizes_by="qwen2_vl"),
@@ -71,7 +70,7 @@ BOX_FORMATS = tuple(FAMILIES)
 
 _NUMBER = r"\s{0,9}(-?\d{1,7}(?:\.\d{0,20})?)\s{0,9}"
 _FOUR = rf"{_NUMBER},{_NUMBER},{_NUMBER},{_NUMBER}"
-# What finds boxes: the groups of a match are the four numbers, of Kosmos-2 two patches.
+# Patterns of boxes: the groups of a match are the four numbers, for Kosmos-2 two patches.
 SYNTAXES = {
     "corners": re.compile(rf"\({_NUMBER},{_NUMBER}\)\s{{0,9}},\s{{0,9}}\({_NUMBER},{_NUMBER}\)"),
     "list": re.compile(rf"[\[;]{_FOUR}(?=[\];])"),  # CogVLM's list of several boxes is [[a,b,c,d;e,f,g,h]]
@@ -108,13 +107,13 @@ def iou(pred: Sequence[float] | None, gold: Sequence[float], convention: Convent
     if pred is None or not len(pred):
         return 0.0
     box = _four(pred, "predicted")
-    one = 1.0 if convention == "official" else 0.0
-    across = min(box[0] + box[2], gold_box[0] + gold_box[2]) - max(box[0], gold_box[0]) + one
-    down = min(box[1] + box[3], gold_box[1] + gold_box[3]) - max(box[1], gold_box[1]) + one
+    inclusive = 1.0 if convention == "official" else 0.0
+    across = min(box[0] + box[2], gold_box[0] + gold_box[2]) - max(box[0], gold_box[0]) + inclusive
+    down = min(box[1] + box[3], gold_box[1] + gold_box[3]) - max(box[1], gold_box[1]) + inclusive
     if across <= 0 or down <= 0:
         return 0.0
     # Sides as differences of corners, in this order, so that sums of published examples agree to the last digit.
-    areas = [(x + width - x + one) * (y + height - y + one) for x, y, width, height in (box, gold_box)]
+    areas = [(x + width - x + inclusive) * (y + height - y + inclusive) for x, y, width, height in (box, gold_box)]
     union = sum(areas) - across * down
     return across * down / union if union > 0 else 0.0
 
@@ -125,10 +124,10 @@ def parse_boxes(
     size: Size,
     pixels: tuple[int, int] = (MIN_PIXELS, MAX_PIXELS),
 ) -> list[Box]:
-    """Boxes in a model's reply, in the one form that its family's paper or card prints.
+    """Boxes in a model's reply, in the format of its family's paper or card.
 
     JSON may also have named sides: `{"x1": 1, "y1": 2, "x2": 3, "y2": 4}`, xmin to ymax, left to bottom, x, y, width,
-    height. It is read complete or cut off, in a code fence or not.
+    height. It may be cut off, or in a code fence.
 
     Args:
         format: Format of the model family, a key of `FAMILIES`. Boxes of other formats are ignored.
@@ -148,8 +147,8 @@ def parse_boxes(
     if len(size) != 2 or not all(math.isfinite(side) and side > 0 for side in size):
         raise ValueError(f"size must be a positive width and height, not {size!r}")
     if family.scale == RESIZED:
-        seen = qwen_resized(size, *pixels)
-        across, down = size[0] / seen[0], size[1] / seen[1]
+        resized = qwen_resized(size, *pixels)
+        across, down = size[0] / resized[0], size[1] / resized[1]
     else:
         across, down = (side / family.scale if family.scale else 1.0 for side in size)
     boxes = []
@@ -162,7 +161,7 @@ def parse_boxes(
 def predicted_boxes(reply: str, specific: Mapping[str, Any]) -> list[Box]:
     """The boxes of a reply to a visual grounding doc (`BoxSpecific`), in pixels of the original image.
 
-    [] where the format's processor refuses the image (`image_refused`); else as `parse_boxes`.
+    [] if the format's processor refuses the image (`image_refused`); else as `parse_boxes`.
     """
     if image_refused(specific):
         return []
@@ -172,7 +171,7 @@ def predicted_boxes(reply: str, specific: Mapping[str, Any]) -> list[Box]:
 
 
 def image_refused(specific: Mapping[str, Any]) -> str:
-    """Why a doc's image cannot be shown to the models of its box format, as a clause; "" where it can.
+    """Why the processor of a doc's box format refuses its image, as a clause; "" if it does not.
 
     Args:
         specific: As of `predicted_boxes`.
@@ -192,7 +191,7 @@ def image_refused(specific: Mapping[str, Any]) -> str:
 
 
 def format_of_model(model_type: str) -> str | None:
-    """The format of a model by the `model_type` of its configuration; None where the table does not have it."""
+    """The format of a model by the `model_type` of its configuration; None if the table does not have it."""
     return next((name for name, family in FAMILIES.items() if model_type in family.model_types), None)
 
 
@@ -233,8 +232,8 @@ def _corners(text: str, family: Family) -> list[Box]:
 
 
 def _named_sides(text: str) -> Iterator[Box]:
-    for one in _OBJECT.finditer(text):
-        sides = {name.lower(): float(number) for name, number in _SIDE.findall(one.group())}
+    for found in _OBJECT.finditer(text):
+        sides = {name.lower(): float(number) for name, number in _SIDE.findall(found.group())}
         names = next((row.split() for row in _SIDES if sides.keys() >= set(row.split())), None)
         if names:
             left, top, right, bottom = (sides[name] for name in names)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from cultureval.prompts.cvlue.rows import BoxSpecific, DialogueSpecific, GallerySpecific
 
 Scores = dict[str, float]
-TIES = [f"gold_ties{suffix}" for suffix in CANDIDATE_SCORES]  # whose score is their number
+TIES = [f"gold_ties{suffix}" for suffix in CANDIDATE_SCORES]  # their score is a number of items
 ScoreRow = Callable[[Doc, ModelResponse], Mapping[str, Any]]
 
 
@@ -41,8 +41,8 @@ def grounding_metrics() -> list[SampleLevelMetric]:
     """`iou` (official, the headline), `iou_continuous`, accuracies at IoU 0.5, and the share without a readable box.
 
     `acc@0.5` counts official IoU above 0.5 (CVLUE's readme), `acc@0.5_continuous` continuous IoU of at least 0.5 (as
-    usual for RefCOCOg). Of several boxes the first one is used. An item whose image the format's processor refuses is
-    unscored: a run of ours does not ask about it, other harnesses may.
+    usual for RefCOCOg). The first of several boxes counts. Items are unscored if the format's processor refuses their
+    images; our runs do not send them, other harnesses may.
     """
     return pass_metrics(names.GROUNDING, partial(_rows, _box_scores), "boxes", score_column=BoxColumn)
 
@@ -87,7 +87,7 @@ class BoxColumn(ScoreColumn):
     """The scores of boxes."""
 
     def image_refused(self, doc: Doc) -> str:
-        """Why the item's image cannot be shown to the models of its box format; "" where it can."""
+        """Why the box format's processor refuses the item's image; "" if it does not."""
         return image_refused(specific_of(doc))
 
 
@@ -100,13 +100,13 @@ def _rows(score: ScoreRow, docs: list[Doc], responses: list[ModelResponse]) -> C
         except ValueError as error:
             raise CulturevalError(f"{doc.task_name}, item {specific_of(doc).get('id')}: {error}.") from error
     columns: Columns = {name: [row[name] for row in rows] for name in rows[0]}
-    return columns | {f"{name}{SUMS}": [[one] for one in columns[name]] for name in columns if name in TIES}
+    return columns | {f"{name}{SUMS}": [[count] for count in columns[name]] for name in columns if name in TIES}
 
 
 def candidate_scores(doc: Doc, response: ModelResponse) -> dict[str, np.ndarray]:
-    """Scores of a Doc's candidates: mean and sum of log-probabilities, without and with the end-of-text token.
+    """Metric suffix -> scores of a Doc's candidates: mean and sum of log-probabilities.
 
-    By metric suffix; those with the end-of-text token only if the backend scores it (not servers).
+    Scores with the end-of-text token are added if the backend scores it (servers do not).
     """
     sums, counts = _sums_and_counts(doc, response)
     scores = {"": sums / counts, "_sum": sums}
@@ -117,10 +117,10 @@ def candidate_scores(doc: Doc, response: ModelResponse) -> dict[str, np.ndarray]
 
 
 def gallery_columns(docs: list[Doc], responses: list[ModelResponse]) -> Columns:
-    """For each image and metric the share of hits among its queries, and of captions the number of queries.
+    """For each image and metric the share of hits among its queries, and the number of caption queries.
 
     Raises:
-        CulturevalError: A response lacks log-probabilities or tokens.
+        CulturevalError: Log-probabilities or tokens are missing in a response.
     """
     galleries: dict[int, list[int]] = {}
     for place, doc in enumerate(docs):

@@ -1,4 +1,4 @@
-"""Rankings of candidates by score: the gold's rank, of which recall, MRR and mean rank are made; NDCG.
+"""Rankings of candidates by score: the gold's rank (for recall, MRR and mean rank), and NDCG.
 
 CVLUE's visual dialogue (paper section 3, Table 10) reports R@1, R@5 and R@10 of the gold answer among 100 candidates;
 the other metrics and the definition of NDCG are those of the Visual Dialog challenge (Das et al., 2017). Ties keep
@@ -16,15 +16,15 @@ def gold_ranks(scores: ArrayLike, gold: ArrayLike) -> np.ndarray:
         scores: [N, C], higher is better; minus infinity is allowed.
         gold: [N] indices, 0 to C - 1.
     """
-    table, position, own = _checked(scores, gold)
+    table, position, gold_scores = _checked(scores, gold)
     before = np.arange(table.shape[1]) < position[:, None]
-    return 1 + (table > own).sum(1) + ((table == own) & before).sum(1)
+    return 1 + (table > gold_scores).sum(1) + ((table == gold_scores) & before).sum(1)
 
 
 def gold_ties(scores: ArrayLike, gold: ArrayLike) -> np.ndarray:
     """[N] whether another candidate has the same score as the gold one; arguments and errors as in `gold_ranks`."""
-    table, _, own = _checked(scores, gold)
-    return (table == own).sum(1) > 1
+    table, _, gold_scores = _checked(scores, gold)
+    return (table == gold_scores).sum(1) > 1
 
 
 def ndcg(scores: ArrayLike, relevance: ArrayLike) -> float:

@@ -2,7 +2,7 @@
 
 CVLUE (paper section 3, Table 10) and COCO 5K report R@1, R@5 and R@10 of text retrieval (TR: the query is
 an image, any of its captions is correct) and image retrieval (IR: the query is a caption). As in CVLUE's released
-scorer (evaluation/eval_itr.py), captions are compared as strings: one that several images share is correct for each.
+scorer (evaluation/eval_itr.py), captions are compared as strings: a shared caption is correct for each of its images.
 """
 
 from collections.abc import Mapping, Sequence
@@ -46,10 +46,13 @@ def rank_both_ways(
     Raises:
         ValueError: Shapes that do not match, embeddings that are not finite, or a query without a correct item.
     """
-    one, other = _checked(images), _checked(texts)
-    if one.shape[1] != other.shape[1]:
-        raise ValueError(f"images have {one.shape[1]} dimensions, captions {other.shape[1]}")
-    return {"TR": ranked(one, other, of_images, kept), "IR": ranked(other, one, of_texts, kept)}
+    image_vectors, text_vectors = _checked(images), _checked(texts)
+    if image_vectors.shape[1] != text_vectors.shape[1]:
+        raise ValueError(f"images have {image_vectors.shape[1]} dimensions, captions {text_vectors.shape[1]}")
+    return {
+        "TR": ranked(image_vectors, text_vectors, of_images, kept),
+        "IR": ranked(text_vectors, image_vectors, of_texts, kept),
+    }
 
 
 def ranked(
@@ -60,7 +63,7 @@ def ranked(
     The full score matrix is never in memory: queries are scored in blocks of about `block_bytes`.
 
     Raises:
-        ValueError: A set is empty, or a query has no correct item, or one that is not in the gallery.
+        ValueError: A set is empty, a query has no correct item, or its item is not in the gallery.
     """
     if not len(queries) or not len(gallery):
         raise ValueError("there is nothing to rank: a set is empty")
@@ -73,11 +76,11 @@ def ranked(
     found = []
     for start in range(0, len(queries), block):
         scores = queries[start : start + block] @ gallery.T
-        found += [_ranked_one(*one, kept) for one in zip(scores, correct[start : start + block], strict=True)]
+        found += [_ranked_query(*query, kept) for query in zip(scores, correct[start : start + block], strict=True)]
     return Direction(np.array([rank for rank, _ in found]), np.stack([top for _, top in found]), correct)
 
 
-def _ranked_one(scores: np.ndarray, correct: Sequence[int], kept: int) -> tuple[int, np.ndarray]:
+def _ranked_query(scores: np.ndarray, correct: Sequence[int], kept: int) -> tuple[int, np.ndarray]:
     """(rank, first items) of one query from its scores [gallery]."""
     best = scores[list(correct)].max()
     place = min(item for item in correct if scores[item] == best)
@@ -104,7 +107,9 @@ def correct_items(captions: Sequence[Sequence[str]]) -> tuple[list[str], list[li
     if not any(captions):
         raise ValueError("there is no caption of an image")
     numbers: dict[str, int] = {}
-    of_images = [list(dict.fromkeys(numbers.setdefault(text, len(numbers)) for text in own)) for own in captions]
+    of_images = [
+        list(dict.fromkeys(numbers.setdefault(text, len(numbers)) for text in of_image)) for of_image in captions
+    ]
     of_texts: list[list[int]] = [[] for _ in numbers]
     for image, texts in enumerate(of_images):
         for text in texts:

@@ -1,8 +1,9 @@
 """Score CVLUE's submission files against its gold files: one record of scores per item.
 
-Both official formats are read: the 2024 contest's and the current one; they differ in visual dialogue only (the gold as
-a plain list or under `data`; the ranking as `answer_sort` of the record or of its dialogue's last round). The official
-scorers pair gold and prediction by position; here they are joined by id, and the first misfit is an error.
+Two official formats are read: the 2024 contest's and the current one. They differ only in visual dialogue: the gold
+is a plain list or under `data`; the ranking is `answer_sort` of the record or of its dialogue's last round. The
+official scorers pair gold and prediction by position. Here they are joined by id, and the first mismatch is an
+error.
 """
 
 import json
@@ -29,7 +30,7 @@ class ScoredItem:
 
 
 def read_json(path: Path) -> Any:
-    """The content of a JSON file; raises a CulturevalError where there is none."""
+    """The content of a JSON file; CulturevalError if it cannot be read."""
     if not path.is_file():
         raise CulturevalError(f"{path} does not exist.")
     try:
@@ -49,8 +50,8 @@ def vqa_items(gold: Any, pred: Any) -> list[ScoredItem]:
         CulturevalError: Records that are missing, extra, duplicated or not in the format; likewise of the others.
     """
     items = []
-    for number, right, mine in _joined(gold, pred, ("question_id",), "answer"):
-        answer, expected = mine["answer"], right.get("answer")
+    for number, right, predicted in _joined(gold, pred, ("question_id",), "answer"):
+        answer, expected = predicted["answer"], right.get("answer")
         if not isinstance(expected, str) or not isinstance(answer, str | None):
             raise CulturevalError(f"question_id {number}: the answer {shorten(answer)} or its gold is not text.")
         scores = {f"accuracy_{mode}": float(cvlue_correct(answer, expected, mode)) for mode in VQA_MODES}
@@ -66,8 +67,8 @@ def vg_items(gold: Any, pred: Any) -> list[ScoredItem]:
         pred: The same list with the predicted boxes, in any order; [] or null if there is none.
     """
     items = []
-    for number, right, mine in _joined(gold, pred, ("ref_id",), "bbox"):
-        box, expected = mine["bbox"], right.get("bbox")
+    for number, right, predicted in _joined(gold, pred, ("ref_id",), "bbox"):
+        box, expected = predicted["bbox"], right.get("bbox")
         try:
             official, continuous = iou(box, expected), iou(box, expected, "continuous")  # type: ignore[arg-type]
         except (ValueError, TypeError) as error:
@@ -83,8 +84,8 @@ def vd_items(gold: Any, pred: Any) -> list[ScoredItem]:
 
     Args:
         gold: The list of `image_id`, `question`, `answer_options`, `answer`, as a plain list or under `data`.
-        pred: Records with `image_id`, `dialog_id` or `question`, and `answer_sort`, or with a `dialog` whose last round
-            has both.
+        pred: Records with `image_id`, `dialog_id` or `question`, and `answer_sort`; the last two may be in the last
+            round of `dialog`.
     """
     records = _records(gold.get("data") if isinstance(gold, Mapping) else gold, "gold")
     flat = [_last_round(record) for record in _records(pred, "prediction")]
@@ -92,11 +93,11 @@ def vd_items(gold: Any, pred: Any) -> list[ScoredItem]:
     numbered = all("dialog_id" in record for record in (*records, *flat))
     key = ("image_id", "dialog_id" if numbered else "question")
     items = []
-    for number, right, mine in _joined(records, flat, key, "answer_sort"):
-        order, options = mine["answer_sort"], right.get("answer_options")
-        if mine.get("question", right.get("question")) != right.get("question"):
+    for number, right, predicted in _joined(records, flat, key, "answer_sort"):
+        order, options = predicted["answer_sort"], right.get("answer_options")
+        if predicted.get("question", right.get("question")) != right.get("question"):
             raise CulturevalError(
-                f"{', '.join(key)} {number}: the prediction answers another question, {mine['question']!r}."
+                f"{', '.join(key)} {number}: the prediction answers another question, {predicted['question']!r}."
             )
         if not isinstance(order, list) or not isinstance(options, list) or sorted(order) != sorted(options):
             raise CulturevalError(
@@ -137,18 +138,23 @@ def itr_items(gold: Any, pred: Sequence[Any]) -> list[ScoredItem]:
     captions: dict[str, list[str]] = {}
     images: dict[str, list[str]] = {}
     for record in _records(gold, "gold"):
-        image, own = _image(record), record.get("caption")
-        if image in captions or not isinstance(own, list) or not own or not all(isinstance(text, str) for text in own):
+        image, texts = _image(record), record.get("caption")
+        if (
+            image in captions
+            or not isinstance(texts, list)
+            or not texts
+            or not all(isinstance(text, str) for text in texts)
+        ):
             raise CulturevalError(f"The gold file's image {image!r} is duplicated, or its caption is no list of texts.")
-        captions[image] = own
-        for text in dict.fromkeys(own):
+        captions[image] = texts
+        for text in dict.fromkeys(texts):
             images.setdefault(text, []).append(image)
-    items, seen = [], set()
+    items, directions = [], set()
     for rankings in pred:
         direction, ranked = _direction(rankings, captions, images)
-        if direction in seen:
+        if direction in directions:
             raise CulturevalError(f"Two of the prediction files rank for {direction}; give one for TR and one for IR.")
-        seen.add(direction)
+        directions.add(direction)
         for query, rank in list_ranks(ranked, captions if direction == "TR" else images).items():
             scores = {f"{direction}@{k}": float(rank is not None and rank <= k) for k in KS}
             items.append(ScoredItem(query if direction == "TR" else images[query][0], scores))
@@ -164,9 +170,9 @@ def _direction(
     if any(query in captions for query in rankings):
         _require_same(captions, rankings, "image")
         return "TR", dict(rankings)
-    named = [(query if query in images else ",".join(query.split()), ranked) for query, ranked in rankings.items()]
-    repaired = dict(named)
-    if len(repaired) < len(named):
+    pairs = [(query if query in images else ",".join(query.split()), ranked) for query, ranked in rankings.items()]
+    repaired = dict(pairs)
+    if len(repaired) < len(pairs):
         raise CulturevalError("A caption is duplicated in the prediction file, with commas or with spaces.")
     _require_same(images, repaired, "caption")
     return "IR", repaired
@@ -196,27 +202,27 @@ def _joined(gold: Any, pred: Any, key: Sequence[str], answer: str) -> Iterator[t
 
     Args:
         key: The fields of a record's id.
-        answer: The field of a prediction that holds the answer.
+        answer: The field of a prediction with the answer.
     """
     golds, preds = (
         _by_key(_records(content, which), which, key) for content, which in ((gold, "gold"), (pred, "prediction"))
     )
     _require_same(golds, preds, ", ".join(key))
     for number, right in golds.items():
-        mine = preds[number]
-        if answer not in mine:
+        predicted = preds[number]
+        if answer not in predicted:
             raise CulturevalError(f"The prediction of {', '.join(key)} {number!r} has no {answer!r}.")
-        if mine.get("image", right.get("image")) != right.get("image"):
+        if predicted.get("image", right.get("image")) != right.get("image"):
             raise CulturevalError(f"{', '.join(key)} {number!r} is of another image in the prediction.")
-        yield number, right, mine
+        yield number, right, predicted
 
 
 def _by_key(records: Sequence[Record], which: str, key: Sequence[str]) -> dict[Any, Record]:
     table: dict[Any, Record] = {}
     for record in records:
         if not all(isinstance(record.get(name), int | str) for name in key):
-            what = f"has no {', '.join(key)} as integer or text"
-            raise CulturevalError(f"A record of the {which} file {what}: {shorten(dict(record))}.")
+            problem = f"has no {', '.join(key)} as integer or text"
+            raise CulturevalError(f"A record of the {which} file {problem}: {shorten(dict(record))}.")
         number = record[key[0]] if len(key) == 1 else tuple(record[name] for name in key)
         if number in table:
             raise CulturevalError(f"{', '.join(key)} {number!r} is duplicated in the {which} file.")
@@ -229,7 +235,7 @@ def _require_same(gold: Mapping[Any, Any], pred: Mapping[Any, Any], name: str) -
     extra = [number for number in pred if number not in gold]
     if missing or extra:
         found = [(missing, "missing from the predictions"), (extra, "in the predictions but not in the gold file")]
-        parts = [f"{len(ids)} {what} (such as {ids[0]!r})" for ids, what in found if ids]
+        parts = [f"{len(ids)} {problem} (such as {ids[0]!r})" for ids, problem in found if ids]
         raise CulturevalError(f"The files do not have the same {name}s: {' and '.join(parts)}.")
 
 

@@ -21,7 +21,8 @@ def cvlue_correct(prediction: str | None, gold: str, mode: Mode = "loose") -> bo
     - "strict": equal after `normalize_answer`, or the gold answer is one of the prediction's runs of digits (gold "2":
       "2个" is correct, "12" and "两个" are not). A prediction that ends in a Chinese question mark or 吗 is wrong.
     - "loose", the released scorer's default: also correct if both are words of yes (any two of 是, 有, 一样, ...) or
-      both words of no, if the prediction contains a gold word of yes and no denial, or contains a gold word of no.
+      both are words of no. Also correct: a prediction that contains a gold word of no, or a gold word of yes without a
+      denial.
 
     Args:
         prediction: The answer; None, without an answer, is wrong (the official scorer stops there).
@@ -72,10 +73,10 @@ def soft_accuracy(prediction: str, answers: Sequence[str]) -> float:
     """
     if not answers:
         raise ValueError("there is no answer to compare with")
-    mine, theirs = _one_line(prediction), [_one_line(answer) for answer in answers]
-    if len(set(theirs)) > 1:
-        mine, theirs = normalize_vqa_v2(mine), [normalize_vqa_v2(answer) for answer in theirs]
-    matches = [answer == mine for answer in theirs]
+    reply, golds = _one_line(prediction), [_one_line(answer) for answer in answers]
+    if len(set(golds)) > 1:
+        reply, golds = normalize_vqa_v2(reply), [normalize_vqa_v2(answer) for answer in golds]
+    matches = [answer == reply for answer in golds]
     total = sum(matches)
     return sum(min(1.0, (total - match) / 3) for match in matches) / len(matches)
 

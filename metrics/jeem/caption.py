@@ -1,11 +1,10 @@
 """BLEU, ROUGE-L and CIDEr-D of captions against their references, on the scale of the JEEM paper (times 100).
 
-JEEM (arXiv 2503.21910) section 5.1.1 names BLEU, CIDEr and ROUGE, but no order, variant or program; these are the
-definitions of the usual captioning program, pycocoevalcap 1.2: BLEU with the closest reference length (Papineni et al.,
-ACL 2002), ROUGE-L with beta 1.2 (Lin, 2004), CIDEr-D with sigma 6 (Vedantam et al., CVPR 2015). Implemented
-here because that program cannot fix the document frequencies while a part of the captions is scored, and includes
-100 MB of Java; a reference test compares the values. The tokenizer is our own too: its Java tokenizer and that of the
-usual ROUGE package are for English (the latter drops every Arabic letter, so that equal Arabic texts score 0).
+JEEM (arXiv 2503.21910), section 5.1.1, names BLEU, CIDEr and ROUGE without order, variant or program. The definitions
+here are those of pycocoevalcap 1.2: BLEU with the closest reference length (Papineni et al., ACL 2002), ROUGE-L with
+beta 1.2 (Lin, 2004), CIDEr-D with sigma 6 (Vedantam et al., CVPR 2015). A reference test compares the values. That
+program has 100 MB of Java, and cannot score a part of the captions with the document frequencies of all. The tokenizer
+is ours: its Java tokenizer and that of the usual ROUGE package are for English (the latter drops Arabic letters).
 """
 
 import math
@@ -36,9 +35,9 @@ def tokenize(text: str, normalize: bool = True) -> Tokens:
     """The words of a text, without directional and zero-width marks.
 
     Args:
-        normalize: False splits at whitespace and changes nothing else. True applies NFKC, deletes tatweel and
-            diacritics (U+064B to U+065F, U+0670), maps every alef to ا, ى to ي and ة to ه (camel-tools), the Persian
-            ی and ک to ي and ك, and removes punctuation.
+        normalize: False only splits at whitespace. True applies NFKC, deletes tatweel, diacritics (U+064B to U+065F,
+            U+0670) and punctuation, and maps letters: every alef to ا, ى to ي, ة to ه (camel-tools), the Persian ی and
+            ک to ي and ك.
     """
     text = without_marks(text)
     if not normalize:
@@ -76,10 +75,10 @@ class CaptionScores:
 def score_captions(
     predictions: Sequence[str], references: References, normalize: bool, document_references: References | None
 ) -> CaptionScores:
-    """The values that scores of single captions and of all are made of.
+    """The scores of captions, and BLEU's counts.
 
-    Corpus BLEU is 100 times `bleu_of` the sum of the items' counts. An item's BLEU without any match of an order is not
-    quite 0, as in pycocoevalcap: such items still differ by their lower orders.
+    Corpus BLEU is 100 times `bleu_of` the sum of the items' counts. As in pycocoevalcap, an item's BLEU without a match
+    of some order is slightly above 0.
 
     Args:
         predictions: N captions; an empty one scores 0.
@@ -206,10 +205,10 @@ class DocumentFrequencies:
         return cls(counts, len(groups))
 
     def weighted(self, tokens: Tokens, order: int) -> dict[NGram, float]:
-        """The n-grams of a text with their counts times inverse document frequencies; an unknown one is in one."""
+        """N-grams of a text -> counts times inverse document frequencies; unknown n-grams count as in one document."""
         documents = math.log(self.documents)
-        known = ngrams(tokens, order).items()
-        return {ngram: count * (documents - math.log(max(1, self.counts[ngram]))) for ngram, count in known}
+        counts = ngrams(tokens, order).items()
+        return {ngram: count * (documents - math.log(max(1, self.counts[ngram]))) for ngram, count in counts}
 
 
 def cider_d(hypothesis: Tokens, references: Sequence[Tokens], frequencies: DocumentFrequencies) -> float:
@@ -219,8 +218,8 @@ def cider_d(hypothesis: Tokens, references: Sequence[Tokens], frequencies: Docum
     """
     total = 0.0
     for reference in references:
-        apart = max(0, len(hypothesis) - 1) - max(0, len(reference) - 1)
-        penalty = math.exp(-(apart**2) / (2 * CIDER_SIGMA**2))
+        difference = max(0, len(hypothesis) - 1) - max(0, len(reference) - 1)
+        penalty = math.exp(-(difference**2) / (2 * CIDER_SIGMA**2))
         for order in range(1, MAX_ORDER + 1):
             sides = frequencies.weighted(hypothesis, order), frequencies.weighted(reference, order)
             total += penalty * _clipped_cosine(*sides)

@@ -24,9 +24,9 @@ DEFINITION = "scale=100, CIDEr-D with df=variety, ROUGE-L with beta=1.2, BLEU wi
 def caption_metrics() -> list[SampleLevelMetric]:
     """JEEM's reference metrics (section 5.1.1), CIDEr first, as it correlates best with people (Table 3).
 
-    The document frequencies of CIDEr are those of the full reference set of the variety, even with --limit;
-    `doc.specific["reference_set"]` names it in the text store. BERTScore's recall is the paper's headline; F1 is
-    reported too (the paper's footnote 2). Without a model for it (`none`) both are left out.
+    CIDEr's document frequencies are of the variety's full reference set, even with --limit; the text store has it under
+    `doc.specific["reference_set"]`. The paper reports BERTScore's recall; F1 is added (its footnote 2). With the model
+    `none` both are left out.
     """
     model, layer = caption_bertscore_model()
     scored = {name: row for name, row in REFERENCE.items() if model != NO_MODEL or name not in BERTSCORE_PARTS}

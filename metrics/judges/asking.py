@@ -1,8 +1,8 @@
-"""Questions to a model on servers: judged texts, and what `audit` has written or answered.
+"""Questions to a model on servers, for judges and audits.
 
-Questions are asked concurrently; every reply is in the journal at once, so that no reply is paid twice, and a budget
-limits their cost. A reply without the requested form is asked for once more, with a sentence about the form after the
-prompt; then the question has no value, with the reason. What a model that stops answering leaves open is "not_asked".
+Questions are asked concurrently within a budget. Every reply is written to the journal at once, so that no reply is
+paid twice. After a reply in another form the question is asked once more with a sentence about the form; then it
+has no value, with the reason. Questions that remain when a model stops answering are "not_asked".
 """
 
 from collections.abc import Callable, Sequence
@@ -39,14 +39,14 @@ class ModelQuestion:
 
 @dataclass(frozen=True)
 class ModelReply(Generic[T]):
-    """What became of a question.
+    """The outcome of a question.
 
     Attributes:
-        value: What was read; None where nothing was.
-        problem: Why not, as a clause; "" where something was read.
-        outcome: "read", or why not.
-        text: The last reply as it stands, with its reasoning; "" without one.
-        asked: Number of replies that were asked for.
+        value: The value that was read; None without one.
+        problem: Why there is no value, as a clause; "" with a value.
+        outcome: "read", or the kind of the problem.
+        text: The last reply, unchanged, with its reasoning; "" without a reply.
+        asked: Number of requests.
         reused: Whether the last reply is of an earlier run.
     """
 
@@ -64,9 +64,9 @@ Read = Callable[[ModelQuestion, str], T]  # from a question and its reply to a v
 
 @dataclass(frozen=True)
 class CostEstimate:
-    """First calls without an answer in the journal, answers in it, cost of the calls, and items that cannot be judged.
+    """An estimate: calls without an answer in the journal, answers in it, cost, and items that cannot be judged.
 
-    The cost is in the currency of the settings' prices, if each reply is readable.
+    The cost is in the currency of the settings' prices, without repeated calls.
     """
 
     calls: int = 0
@@ -85,11 +85,11 @@ class CostEstimate:
 
 
 class Asker:
-    """A model that is asked many questions.
+    """A model that answers many questions.
 
     Attributes:
-        stopped: Why no more is asked, as a clause; None while questions go on.
-        failed: Whether that is the servers' failure (rather than the budget being spent).
+        stopped: Why no more questions are asked, as a clause; None: not stopped.
+        failed: Whether the servers failed; False if the budget is spent.
     """
 
     def __init__(
@@ -103,26 +103,26 @@ class Asker:
 
         Args:
             settings: Of the model.
-            identity: What its servers list of it (`judge_identity`); another model's answers are not found.
+            identity: The model identity (`judge_identity`); the journal's answers of other identities are not used.
             journal: Default: the model's own.
-            budget: Shared with others; default: a new one.
+            budget: A shared budget; default: a new one.
         """
         self.settings, self.identity = settings, identity
-        about = {name: getattr(settings, name) for name in ("model", "revision", "extra_body")}
-        self.journal = journal or open_journal(f"judge-{settings.name}", **about, server=identity.known)
+        fields = {name: getattr(settings, name) for name in ("model", "revision", "extra_body")}
+        self.journal = journal or open_journal(f"judge-{settings.name}", **fields, server=identity.known)
         self.budget = budget or Budget(settings)
         self.stopped: str | None = None
         self.failed = False
-        self._failures: dict[str, str] = {}  # key of an answer that did not come -> the cause
+        self._failures: dict[str, str] = {}  # key of a missing answer -> the cause
         self._respondent = Respondent(settings.model)
 
     @property
     def served(self) -> str | None:
-        """The model's name in its replies; None before the first."""
+        """The model's name in its replies; None before the first reply."""
         return self._respondent.served
 
     def ask(self, questions: Sequence[ModelQuestion], read: Read[T], description: str) -> dict[str, ModelReply[T]]:
-        """Asks all questions, which have distinct ids, and once more where a reply has another form.
+        """Asks all questions, with distinct ids; asks once more after a reply in another form.
 
         Args:
             questions: In the order of the replies.
@@ -134,27 +134,33 @@ class Asker:
         """
         replies = self._ask_once(questions, read, description)
         form = f"\n{ASKED_AGAIN.file_text}"
-        again = [replace(one, text=one.text + form) for one in questions if replies[one.id].outcome == "malformed"]
-        for name, reply in self._ask_once(again, read, f"{description}, asked again").items():
+        malformed = [
+            replace(question, text=question.text + form)
+            for question in questions
+            if replies[question.id].outcome == "malformed"
+        ]
+        for name, reply in self._ask_once(malformed, read, f"{description}, asked again").items():
             replies[name] = replace(reply, asked=1 + reply.asked)
         return replies
 
     def _ask_once(
         self, questions: Sequence[ModelQuestion], read: Read[T], description: str
     ) -> dict[str, ModelReply[T]]:
-        keys = [self._key(one) for one in questions]
+        keys = [self._key(question) for question in questions]
         by_key = dict(zip(keys, questions, strict=True))
-        sizes = {key: self._size(one) for key, one in by_key.items()}
+        sizes = {key: self._size(question) for key, question in by_key.items()}
         asking = Asking(self.settings.servers(), self.journal, self.budget, self._respondent, sizes)
         try:
             if self.stopped is None:
-                ask_all(asking, {key: self._request(one) for key, one in by_key.items()}, description, self._note)
+                ask_all(
+                    asking, {key: self._request(question) for key, question in by_key.items()}, description, self._note
+                )
         except (ServerError, BudgetSpent) as error:
             self.stopped, self.failed = str(error).rstrip("."), isinstance(error, ServerError)
-        return {one.id: self._reply(one, key, read) for one, key in zip(questions, keys, strict=True)}
+        return {question.id: self._reply(question, key, read) for question, key in zip(questions, keys, strict=True)}
 
     def _note(self, key: str, error: RowError) -> None:
-        """Goes on with other questions after one without an answer."""
+        """Records the failure of a question; others continue."""
         self._failures[key] = error.reason
 
     def _reply(self, question: ModelQuestion, key: str, read: Read[T]) -> ModelReply[T]:
@@ -174,8 +180,8 @@ class Asker:
             return replace(found, problem=f"{error}{cut}", outcome="malformed")
 
     def estimate(self, questions: Sequence[ModelQuestion], reply_tokens: int) -> CostEstimate:
-        """What asking them would cost with replies of about so many tokens; no call is made."""
-        new = [self._size(one) for one in questions if self._key(one) not in self.journal]
+        """The estimated cost of the questions with replies of `reply_tokens` tokens; makes no call."""
+        new = [self._size(question) for question in questions if self._key(question) not in self.journal]
         cost = sum(price(self.settings, size.input(self.settings.image_tokens), reply_tokens) for size in new)
         return CostEstimate(len(new), len(questions) - len(new), cost)
 
@@ -184,10 +190,10 @@ class Asker:
         return RequestSize(text_tokens(text), len(question.images), self.settings.max_tokens)
 
     def _fields(self) -> dict[str, Any]:
-        """What a request has besides messages and model."""
+        """The fields of a request besides messages and model."""
         limits = {"temperature": self.settings.temperature, self.settings.max_tokens_name: self.settings.max_tokens}
-        given = {name: value for name, value in limits.items() if value is not None}
-        return given | {"extra_body": self.settings.extra_body}
+        fields = {name: value for name, value in limits.items() if value is not None}
+        return fields | {"extra_body": self.settings.extra_body}
 
     def _key(self, question: ModelQuestion) -> str:
         sent = (self.settings.image_format, self.settings.image_max_side)
@@ -205,7 +211,7 @@ class Asker:
         async def ask(client: OpenAIClient) -> Answer:
             # Images are encoded here, so that only those of requests in flight are in memory.
             form, side = self.settings.image_format, self.settings.image_max_side
-            urls = [data_url(one, form, side) for one in question.images]
+            urls = [data_url(image, form, side) for image in question.images]
             parts: list[dict[str, Any]] = [{"type": "image_url", "image_url": {"url": url}} for url in urls]
             content = [*parts, {"type": "text", "text": question.text}] if parts else question.text
             system = [{"role": "system", "content": question.system}] if question.system else []
@@ -217,7 +223,7 @@ class Asker:
 
 
 def open_askers(judges: Sequence[JudgeSettings]) -> dict[str, Asker]:
-    """Name of a judge -> the judge, asked who it is; the error names all judges that do not answer."""
+    """Name of a judge -> its `Asker`, with its identity; the error lists all judges that do not answer."""
     found: dict[str, Asker] = {}
 
     def ask(judge: JudgeSettings) -> None:

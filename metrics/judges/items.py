@@ -35,15 +35,15 @@ class JudgeItem:
 
 @dataclass(frozen=True)
 class JudgeVerdict(ReplyReading):
-    """A judge's verdict on an item, or why there is none: then it has no scores and no label.
+    """A judge's verdict on an item; without a verdict it has no scores and no label.
 
     Attributes:
         item: Id of the item.
-        outcome: "scored" (also with a label), or why not; "unusable" where the judge cannot be shown the item.
+        outcome: "scored" (also with a label), or why not; "unusable" if the item cannot be shown to the judge.
         reason: Why there is no score; "" if there is one.
         reply: The last reply, raw.
-        asked: Number of replies that were asked for.
-        reused: Whether the reply was given in an earlier run.
+        asked: Number of requests.
+        reused: Whether the reply is of an earlier run.
     """
 
     item: str = ""
@@ -55,7 +55,7 @@ class JudgeVerdict(ReplyReading):
 
 
 def lines_about(verdicts: Sequence[JudgeVerdict], most: int = 10) -> list[str]:
-    """How many verdicts are reused, and why items have none: a line a reason, the most frequent first."""
+    """A line on reused verdicts, and a line for each reason of unscored items, the most frequent first."""
     reused = sum(verdict.reused for verdict in verdicts)
     lines = [f"{reused:,} of {len(verdicts):,} verdicts are reused (--no-resume judges again)"] if reused else []
     reasons = Counter(f"{verdict.outcome}: {verdict.reason}" for verdict in verdicts if verdict.reason)
@@ -74,31 +74,35 @@ def metric_prefix(judge: str, template: JudgeTemplate) -> str:
 
 
 def prefix_of(judge: str, template: str) -> str:
-    """`metric_prefix` of the template with a name; raises a CulturevalError where there is none."""
+    """`metric_prefix` of the template with this name; CulturevalError if there is none."""
     return metric_prefix(judge, judge_template(template))
 
 
 def metrics_of_judge(judge: str, templates: Iterable[str]) -> tuple[str, ...]:
     """The names of a judge's metrics: one for each criterion of each template, by the templates' names."""
     rows = map(judge_template, templates)
-    return tuple(f"{metric_prefix(judge, row)}_{metric_part(one)}" for row in rows for one in row.criteria)
+    return tuple(f"{metric_prefix(judge, row)}_{metric_part(criterion)}" for row in rows for criterion in row.criteria)
 
 
 def scales_of_judges(templates: Iterable[str]) -> dict[str, Range]:
-    """How the metrics of any judge end, one for each criterion of each template -> the lowest and the highest score."""
+    """The end of any judge's metric name, for each criterion of each template -> the lowest and the highest score."""
     rows = map(judge_template, templates)
-    return {f"_{row.short}_{metric_part(one)}": (LOWEST, float(row.top(one))) for row in rows for one in row.criteria}
+    return {
+        f"_{row.short}_{metric_part(criterion)}": (LOWEST, float(row.top(criterion)))
+        for row in rows
+        for criterion in row.criteria
+    }
 
 
 def item_of(
     item_id: str, slots: Mapping[str, str | None], template: JudgeTemplate, reply: str, images: Sequence[Any]
 ) -> JudgeItem:
-    """The judge item of a Doc and the model's reply, which fills the judged slot unless the Doc fills it.
+    """The judge item of a Doc and the model's reply. The reply fills the judged slot unless the Doc does.
 
-    The slots are those of the Doc's `specific["judge"]`; None values are ignored.
+    `slots` is from the Doc's `specific["judge"]`; None values are ignored.
     """
-    given = {name: text for name, text in slots.items() if text is not None}
-    return JudgeItem(item_id, {template.judged: reply} | given, tuple(images))
+    texts = {name: text for name, text in slots.items() if text is not None}
+    return JudgeItem(item_id, {template.judged: reply} | texts, tuple(images))
 
 
 def record_of(verdict: JudgeVerdict) -> dict[str, Any]:

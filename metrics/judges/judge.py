@@ -1,9 +1,9 @@
 """The LLM judge: verdicts on texts, with or without images, from any OpenAI-compatible server.
 
-A reply of the requested form is a verdict; after another one the judge is asked once more, and then the item is
-*unscored*, with the reason. Also unscored are items that cannot be shown to the judge (an image that does not decode,
-an empty text), that the server does not answer, or that were not asked for because the judge stopped or its budget was
-spent. The judge is its name, its model and what its servers say of that: no other judge's verdicts are reused.
+A reply in the requested form is a verdict. After another reply the judge is asked once more; then the item is
+*unscored*, with the reason. Other reasons are: the item cannot be shown (a broken image, an empty text), the server
+does not answer, the judge stopped, or its budget is spent. Verdicts are reused only for the same judge: name,
+model, and model identity on its servers.
 """
 
 import json
@@ -23,11 +23,11 @@ from cultureval.runtime.servers.identity import ServerIdentity, known_identity
 from cultureval.runtime.signatures import signature
 from cultureval.runtime.text_templates import short_hash
 
-Verdicts = dict[tuple[str, str], list[JudgeVerdict]]  # (judge, template) -> a verdict an item
+Verdicts = dict[tuple[str, str], list[JudgeVerdict]]  # (judge, template) -> a verdict for each item
 
 
 def judge_items(judge: Asker, template: str, items: Sequence[JudgeItem]) -> list[JudgeVerdict]:
-    """A verdict of one judge, by a template's name, on each item, in their order; items have distinct ids."""
+    """The judge's verdicts on items with distinct ids, in their order, by the template with this name."""
     row = judge_template(template)
     prepared = [_prepared(judge.settings, row, item) for item in items]
 
@@ -36,9 +36,9 @@ def judge_items(judge: Asker, template: str, items: Sequence[JudgeItem]) -> list
             raise JudgeReplyError("the prompt holds </think>, and so does the reply: it may quote the prompt")
         return row.read(reply)
 
-    questions = [one for one in prepared if isinstance(one, ModelQuestion)]
+    questions = [entry for entry in prepared if isinstance(entry, ModelQuestion)]
     replies = judge.ask(questions, read, f"judge {judge.settings.name} ({row.short})")
-    return [_verdict(replies[one.id]) if isinstance(one, ModelQuestion) else one for one in prepared]
+    return [_verdict(replies[entry.id]) if isinstance(entry, ModelQuestion) else entry for entry in prepared]
 
 
 def judge_with_all(judges: Mapping[str, Asker], questions: Mapping[str, Sequence[JudgeItem]]) -> Verdicts:
@@ -49,13 +49,13 @@ def judge_with_all(judges: Mapping[str, Asker], questions: Mapping[str, Sequence
         questions: Name of a template -> its items.
 
     Returns:
-        The verdicts, without templates with images for a judge that takes none.
+        The verdicts; a judge without image input skips templates with images.
     """
 
     def ask(name: str) -> Verdicts:
         judge = judges[name]
-        wanted = [template for template in questions if takes(judge.settings, judge_template(template))]
-        return {(name, template): judge_items(judge, template, questions[template]) for template in wanted}
+        usable = [template for template in questions if takes(judge.settings, judge_template(template))]
+        return {(name, template): judge_items(judge, template, questions[template]) for template in usable}
 
     with ThreadPoolExecutor(max(1, len(judges))) as pool:
         try:
@@ -67,7 +67,7 @@ def judge_with_all(judges: Mapping[str, Asker], questions: Mapping[str, Sequence
 
 
 def takes(settings: JudgeSettings, template: JudgeTemplate) -> bool:
-    """Whether a judge can use a template: a judge without image input cannot use templates with images."""
+    """Whether a judge can use a template; one without image input cannot use templates with images."""
     return settings.images or not template.images
 
 
@@ -75,7 +75,7 @@ def estimate(judge: Asker, template: str, items: Sequence[JudgeItem]) -> CostEst
     """Count the calls that `judge_items` would make, and estimate their cost; no call is made."""
     row = judge_template(template)
     prepared = [_prepared(judge.settings, row, item) for item in items]
-    questions = [one for one in prepared if isinstance(one, ModelQuestion)]
+    questions = [entry for entry in prepared if isinstance(entry, ModelQuestion)]
     return replace(judge.estimate(questions, row.reply_tokens), unusable=len(items) - len(questions))
 
 
@@ -108,17 +108,17 @@ def _verdict(reply: ModelReply[ReplyReading]) -> JudgeVerdict:
     if reply.outcome == "malformed":
         reason = f"malformed reply, asked {reply.asked} times: {reason}"
     outcome = "scored" if reply.outcome == "read" else reply.outcome
-    about = (reply.id, outcome, reason, reply.text or None, reply.asked, reply.reused)
-    return JudgeVerdict(found.scores, found.label, found.notes, *about)
+    fields = (reply.id, outcome, reason, reply.text or None, reply.asked, reply.reused)
+    return JudgeVerdict(found.scores, found.label, found.notes, *fields)
 
 
 def judge_signature(settings: JudgeSettings, template: JudgeTemplate, identity: ServerIdentity | None) -> str:
-    """One line with everything that a verdict depends on.
+    """One line with all settings that a verdict depends on.
 
     Args:
         settings: Of the judge.
         template: The judge template.
-        identity: What its servers say of the model; None: they were not asked.
+        identity: The model identity on its servers; None: unknown.
     """
     extra = json.dumps(settings.extra_body, sort_keys=True, ensure_ascii=False)
     return signature(
@@ -138,7 +138,7 @@ def judge_signature(settings: JudgeSettings, template: JudgeTemplate, identity: 
 
 
 def signatures_of_judges(*templates: str) -> str | None:
-    """Everything that the judges' scores depend on, for the signature of a task group; None without a judge."""
+    """The judges' part of a task group's signature; None without a judge."""
     rows = [judge_template(name) for name in templates]
     pairs = [(judge, row) for judge in configured_judges() for row in rows if takes(judge, row)]
     lines = [judge_signature(judge, row, known_identity(judge)).replace("|", ",") for judge, row in pairs]

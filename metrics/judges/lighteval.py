@@ -1,8 +1,8 @@
-"""Judges as LightEval metrics during a run, for tasks whose Docs have what a judge needs.
+"""Judges as LightEval metrics during a run.
 
-A Doc of a judged task has `specific["judge"] = {"templates": [...], "slots": {...}}`: the names of its
-judge templates, and the texts of their slots except the judged one, which gets the model's reply. Its `images` are
-shown if the template shows images. `cultureval judge` reads the same from saved details.
+A Doc of a judged task has `specific["judge"] = {"templates": [...], "slots": {...}}`: the names of its judge templates,
+and the texts of their slots. The judged slot gets the model's reply. Templates with images show the Doc's `images`.
+`cultureval judge` reads the same from saved details.
 """
 
 import logging
@@ -29,17 +29,17 @@ from cultureval.runtime.servers.identity import identity_in_run
 
 logger = logging.getLogger(__name__)
 
-_BUDGETS: dict[str, Budget] = {}  # one a judge, for all tasks of a run
+_BUDGETS: dict[str, Budget] = {}  # one for each judge, for all tasks of a run
 
 
 def judge_metrics(*templates: str) -> list[SampleLevelMetric]:
-    """The metrics of the judges that CULTUREVAL_JUDGE names; [] without one.
+    """The metrics of the judges in CULTUREVAL_JUDGE; [] without a judge.
 
-    For each judge and template, `judge_<judge>_<template's short name>` is a sample's verdict (a mapping, for the
-    details), and `..._<criterion>` its scores, which results have the mean of.
+    For each judge and template, `judge_<judge>_<template's short name>` is an item's verdict (a mapping in the
+    details), and `..._<criterion>` its score; results have the means of scores.
 
     Args:
-        *templates: Names of judge templates whose replies are scores.
+        *templates: Names of judge templates with scores.
 
     Raises:
         CulturevalError: A judge's settings are wrong, or there is no such template.
@@ -47,27 +47,27 @@ def judge_metrics(*templates: str) -> list[SampleLevelMetric]:
     judges, rows = configured_judges(), [judge_template(name) for name in templates]
     for judge in judges:
         judge.servers()  # raises for a missing key now, not after the model has answered
-    pairs = {metric_prefix(one.name, row): (one, row) for one in judges for row in rows if takes(one, row)}
+    pairs = {metric_prefix(judge.name, row): (judge, row) for judge in judges for row in rows if takes(judge, row)}
     declared = {
         f"{prefix}_{metric_part(criterion)}": Declared(range=(LOWEST, float(row.top(criterion))))
         for prefix, (_, row) in pairs.items()
         for criterion in criteria_of_group(row)
     }
-    asked = {f"{prefix}_{metric_part(one)}" for prefix, (_, row) in pairs.items() for one in row.criteria}
-    absent = dict.fromkeys(declared.keys() - asked, 0.0)
+    scored = {f"{prefix}_{metric_part(name)}" for prefix, (_, row) in pairs.items() for name in row.criteria}
+    absent = dict.fromkeys(declared.keys() - scored, 0.0)
     compute = partial(_columns, judges, rows, pairs, absent)
     definition = partial(_signatures, templates)
     return pass_metrics(declared, compute, definition, [*absent], lambda _: absent, details=[*pairs])
 
 
 def criteria_of_group(template: JudgeTemplate) -> tuple[str, ...]:
-    """The criteria of all templates of a folder that share a short name, for any subset of a group of tasks.
+    """The criteria of all templates of a folder with the same short name.
 
-    JEEM's captions in dialects are judged by Dialect Authenticity, those in MSA are not: there it applies to no row.
-    LightEval counts a metric that a subset of a group lacks as 0, so each subset must have all metrics.
+    Each subset of a group needs all metrics, since LightEval counts a missing metric as 0. Dialect Authenticity, for
+    example, does not apply to JEEM's captions in MSA.
     """
-    alike = [row for row in templates_beside(template) if row.short == template.short]
-    return tuple(dict.fromkeys(criterion for row in alike for criterion in row.criteria))
+    same_name = [row for row in templates_beside(template) if row.short == template.short]
+    return tuple(dict.fromkeys(criterion for row in same_name for criterion in row.criteria))
 
 
 def _signatures(templates: Sequence[str]) -> str:
@@ -117,13 +117,13 @@ def _verdicts(
             logger.error("%s", error)
             for name, items in questions.items():
                 found[judge.name, name] = [
-                    JudgeVerdict(item=one.id, outcome="not_asked", reason=f"not asked: {error}") for one in items
+                    JudgeVerdict(item=item.id, outcome="not_asked", reason=f"not asked: {error}") for item in items
                 ]
     found |= judge_with_all(askers, questions)
     for (name, template), verdicts in found.items():
         for line in lines_about(verdicts):
             logger.warning("%s, judge %s, %s: %s", docs[0].task_name, name, template, line)
     if stopped := "; ".join(judge.stopped for judge in askers.values() if judge.stopped):
-        again = "Run `cultureval judge` on the results to continue."
-        logger.error("%s; the remaining items are unscored. %s", stopped, again)
+        advice = "Run `cultureval judge` on the results to continue."
+        logger.error("%s; the remaining items are unscored. %s", stopped, advice)
     return found

@@ -1,7 +1,7 @@
-"""Judges of a run: their settings, from YAML files and the environment, and whether they can be asked.
+"""Judges of a run: settings from YAML files and the environment, and checks of their servers.
 
-CULTUREVAL_JUDGE names them: YAML files (docs/judges.md shows one) or model ids, separated by commas.
-CULTUREVAL_JUDGE_SETTINGS, a JSON object, overrides settings of all of them. Keys are read from the environment only.
+CULTUREVAL_JUDGE has YAML files (see docs/judges.md) or model ids, separated by commas. CULTUREVAL_JUDGE_SETTINGS, a
+JSON object, overrides settings of all judges. Keys are read from the environment only.
 """
 
 import re
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 
 class JudgeSettings(ServedModel):
-    """One judge, or another model that is asked (`audit`); its settings beside those of `ServedModel`.
+    """The settings of a judge, or of another model (`audit`), besides those of `ServedModel`.
 
     Attributes:
         name: Used in the names of its metrics; default: the last part of the model's id.
         temperature: None sends none, for models that reject it.
         max_tokens: Limit of a reply.
-        images: Whether the model takes images; if not, templates with images are not used.
-        delimit: Whether delimiters stand around the texts in its prompts; if not, these are the papers', word for word.
+        images: Whether the model takes images; if not, templates with images are skipped.
+        delimit: Whether delimiters enclose the texts in prompts; if not, prompts are the papers' word for word.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -45,12 +45,12 @@ class JudgeSettings(ServedModel):
     @model_validator(mode="before")
     @classmethod
     def _defaults(cls, values: dict[str, Any]) -> dict[str, Any]:
-        given = dict(values)
-        if not given.get("base_url"):
-            given["base_url"] = openai_base_url()
-            given.setdefault("api_key_env", "OPENAI_API_KEY")
-        given.setdefault("name", re.sub(r"[^\w.-]+", "-", str(given.get("model", "")).rsplit("/", 1)[-1]))
-        return given
+        settings = dict(values)
+        if not settings.get("base_url"):
+            settings["base_url"] = openai_base_url()
+            settings.setdefault("api_key_env", "OPENAI_API_KEY")
+        settings.setdefault("name", re.sub(r"[^\w.-]+", "-", str(settings.get("model", "")).rsplit("/", 1)[-1]))
+        return settings
 
     @field_validator("name")
     @classmethod
@@ -67,11 +67,11 @@ class JudgeSettings(ServedModel):
 
     def with_(self, **changes: Any) -> "JudgeSettings":
         """The same judge with other settings, which are checked; None changes nothing."""
-        given = {name: value for name, value in changes.items() if value is not None}
-        return _checked(self.model_dump() | given, f"the judge {self.name}") if given else self
+        changed = {name: value for name, value in changes.items() if value is not None}
+        return _checked(self.model_dump() | changed, f"the judge {self.name}") if changed else self
 
     def with_reply_length(self, tokens: int) -> "JudgeSettings":
-        """The same judge with replies of up to so many tokens, unless its own settings say `max_tokens`."""
+        """The same judge with this `max_tokens`, unless its own settings have it."""
         return self if "max_tokens" in self.model_fields_set else self.with_(max_tokens=tokens)
 
 
@@ -92,12 +92,12 @@ def find_judges(names: Iterable[str]) -> list[JudgeSettings]:
         values = read_yaml(Path(name), "The judge's settings") if is_file else {"model": name}
         judge = _checked(values | current_settings().judge_settings, name)
         if judges.setdefault(judge.name, judge) is not judge:
-            raise CulturevalError(f"Two judges are called {judge.name!r}: give each a different `name`.")
+            raise CulturevalError(f"Two judges have the name {judge.name!r}: give each a different `name`.")
     return list(judges.values())
 
 
 def find_one_judge(option: str, name: str) -> JudgeSettings:
-    """The settings of one model, as of `find_judges`, for options that name only one."""
+    """The settings of one model, as of `find_judges`, for options that take one model."""
     found = find_judges(name.split(","))
     if len(found) != 1:
         raise CulturevalError(f"{option} {name}: name one model, not {len(found)}.")
@@ -105,19 +105,19 @@ def find_one_judge(option: str, name: str) -> JudgeSettings:
 
 
 def judge_identity(settings: JudgeSettings) -> "ServerIdentity":
-    """What a judge's servers list of its model; a CulturevalError where none answers, or they list different ones."""
+    """The model identity on a judge's servers; CulturevalError if none answers, or they list different models."""
     from cultureval.runtime.servers.identity import identify  # loads a client of servers
 
     return identify(f"The judge {settings.name}", settings)
 
 
 def check_judges() -> None:
-    """Check the configured judges: settings, keys, and whether the servers answer, as whom, and have the models."""
+    """Checks the configured judges: settings, keys, servers, and their models."""
     all_of([partial(_check_judge, judge) for judge in configured_judges()])
 
 
 def usable_judges() -> tuple[tuple[str, ...], dict[str, str]]:
-    """The entries of CULTUREVAL_JUDGE whose judges can be asked; and why not, by the name of each other judge."""
+    """(entries of CULTUREVAL_JUDGE with usable judges, name of each unusable judge -> reason)."""
     usable, reasons = [], {}
     for entry in current_settings().judges:
         name = Path(entry).stem

@@ -1,4 +1,4 @@
-"""LightEval metrics of free answers by functions that a benchmark's author wrote."""
+"""LightEval metrics of free answers by the functions of a benchmark's author."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -14,11 +14,11 @@ Score = Callable[[str, Sequence[str]], float]
 
 
 def function_metrics(declared: Metrics, functions: Mapping[str, Score]) -> list[Any]:
-    """One metric a function; a task's score is the mean of its rows.
+    """A metric for each function; a task's score is the mean of its rows.
 
     Args:
-        declared: By name, with the range of values.
-        functions: By name: from an answer and the right answers to a number.
+        declared: Name -> declaration with the range of values.
+        functions: Name -> function from an answer and the right answers to a number.
 
     Raises:
         CulturevalError: When scoring: a function fails, or returns a value outside the declared range.
@@ -35,11 +35,11 @@ def function_metrics(declared: Metrics, functions: Mapping[str, Score]) -> list[
 
 
 def _value(name: str, function: Score, limits: tuple[float, float], doc: Doc, reply: str) -> float:
-    where = f"{doc.task_name}, item {doc.id}: the metric {name}"
+    metric = f"{doc.task_name}, item {doc.id}: the metric {name}"
     try:
         value = float(function(reply, list(doc.choices)))
     except Exception as error:  # the function of a benchmark's author
-        raise CulturevalError(f"{where} failed: {described(error)}.") from error
+        raise CulturevalError(f"{metric} failed: {described(error)}.") from error
     if math.isnan(value) or not min(limits) <= value <= max(limits):
-        raise CulturevalError(f"{where} is {value}, outside its range {limits[0]} to {limits[1]}: declare `ranges`.")
+        raise CulturevalError(f"{metric} is {value}, outside its range {limits[0]} to {limits[1]}: declare `ranges`.")
     return value

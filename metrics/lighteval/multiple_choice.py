@@ -30,8 +30,9 @@ ScoreOptions = Callable[[Sequence[float], Sequence[str], int | Sequence[int]], f
 def multiple_choice_metrics() -> list[SampleLevelMetric]:
     """Metrics of single-answer items, QIMMA section 5.1.
 
-    `acc_norm`, the headline, chooses the option that is most likely per code point, as QIMMA's task code does; `acc`
-    the most likely option, the paper's Eq. 1 as printed, which does not favour option five with its two code points.
+    `acc_norm`, the headline, chooses the most likely option per code point, as QIMMA's task code does. `acc`
+    chooses the most likely option (the paper's Eq. 1 as printed); it does not favour option five with its two code
+    points.
     """
     return _likelihood_metrics(
         MULTIPLE_CHOICE, (char_normalized_accuracy, lambda logprobs, _, gold: argmax_accuracy(logprobs, gold))
@@ -69,7 +70,7 @@ def _score_options(scores: dict[str, ScoreOptions], docs: list[Doc], responses: 
 def choice_reply_metrics(several: bool = False) -> list[SampleLevelMetric]:
     """`acc_strict`, the headline, and `acc_lenient`: the shares of right answers under each profile of `parse_labels`.
 
-    A reply that cannot be read is wrong, and is counted apart: `invalid_strict` and `invalid_lenient`.
+    Unreadable replies are wrong; `invalid_strict` and `invalid_lenient` are their shares.
 
     Args:
         several: Whether several options may be right; a right answer is then exactly these.
@@ -78,10 +79,10 @@ def choice_reply_metrics(several: bool = False) -> list[SampleLevelMetric]:
     def score(docs: list[Doc], replies: list[str]) -> Columns:
         columns: Columns = {name: [] for name in CHOICE_REPLIES}
         for doc, reply in zip(docs, replies, strict=True):
-            asked: ChoiceReplySpecific = specific_of(doc)
+            specific: ChoiceReplySpecific = specific_of(doc)
             for profile in ("strict", "lenient"):
-                found = parse_labels(reply, asked["labels"], asked["options"], profile, several)
-                columns[f"acc_{profile}"].append(float(found == tuple(asked["right"])))
+                found = parse_labels(reply, specific["labels"], specific["options"], profile, several)
+                columns[f"acc_{profile}"].append(float(found == tuple(specific["right"])))
                 columns[f"invalid_{profile}"].append(float(found is None))
         return columns
 

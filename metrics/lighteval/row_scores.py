@@ -1,13 +1,13 @@
-"""LightEval metrics of our suites: one pass over a task's answers gives columns, from which task scores are made.
+"""LightEval metrics of our suites: one pass over a task's answers gives columns, and from them task scores.
 
-What the details have of a metric is all that its score and error are made of (`runs/frame.py` reads it):
+The details have these columns of a metric, which give its score and error (`runs/frame.py` reads them):
 
-- `<name>`: the row's score; nan where it has none.
-- `<name>_den`: how often the row counts; 0 where the metric does not apply to it. Absent: every row counts once.
-- `<name>_sums`: of a corpus score, the numbers whose sum over rows gives it (`Declared.of_sums`).
+- `<name>`: the row's score; nan: none.
+- `<name>_den`: the row's weight; 0 if the metric does not apply to it. Without this column all weights are 1.
+- `<name>_sums`: for corpus scores, the row's statistics; their sum over rows gives the score (`Declared.of_sums`).
 
-LightEval's own bootstrap, whose errors are too small by the square root of its number of draws, does not run, since our
-aggregators return a dict.
+LightEval's own bootstrap does not run, since our aggregators return a dict. Its errors are too small by the square root
+of its number of draws.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -36,16 +36,16 @@ Columns = dict[str, Any]  # name -> a value of each row, in a list or an array
 ScoreReplies = Callable[[list[Doc], list[str]], Columns]
 ScoreAnswers = Callable[[list[Doc], list[ModelResponse]], Columns]
 Weights = Callable[[Doc], Mapping[str, float]]
-CLUSTER = ("cluster", "task_id", "item_id")  # fields of `doc.specific` that name what rows share, the first that is set
+CLUSTER = ("cluster", "task_id", "item_id")  # fields of `doc.specific`; the first that is set names the row's cluster
 
 
 class RowScore(float):
-    """A row's score (nan: none), with what the task's score is made of; otherwise a plain float.
+    """A row's score (nan: none) with cluster, weight and statistics; otherwise a plain float.
 
     Attributes:
-        cluster: What it shares with other rows; "": nothing.
-        den: How often it counts.
-        sums: Its part of a corpus score.
+        cluster: Its cluster; "": a cluster of its own.
+        den: Its weight.
+        sums: Its statistics of a corpus score.
     """
 
     cluster: str = ""
@@ -53,11 +53,11 @@ class RowScore(float):
     sums: Sequence[float] | None = None
 
     @classmethod
-    def of(cls, score: float, doc: Doc, **about: Any) -> Self:
+    def of(cls, score: float, doc: Doc, **fields: Any) -> Self:
         """The score of a row, in the cluster of its Doc."""
         value = cls(score)
         specific = specific_of(doc)
-        vars(value).update(about, cluster=str(next(filter(None, map(specific.get, CLUSTER)), "")))
+        vars(value).update(fields, cluster=str(next(filter(None, map(specific.get, CLUSTER)), "")))
         return value
 
 
@@ -68,19 +68,19 @@ class TaskScore(CorpusLevelComputation):
         self.name, self.declared = name, declared
 
     def compute_corpus(self, items: list[RowScore]) -> dict[str, float]:
-        """Both, always present: LightEval expects the same keys of all subsets.
+        """Both are always present, since LightEval expects the same keys of all subsets.
 
-        They are nan where no row has a score, and left out of averages where the metric applies to no row.
+        They are nan if no row has a score, and left out of averages if the metric applies to no row.
         """
         rows = [item for item in items if getattr(item, "den", 1.0) > 0]
         if not rows:
             return {self.name: NotApplicable(), f"{self.name}_stderr": NotApplicableStandardError()}
         found = self.errors_of([row for row in rows if row == row])
-        named = {name: add for name, add in found.adds.items() if isinstance(name, str)}
-        return {self.name: found.value, f"{self.name}_stderr": StandardError(found.error, named)}
+        adds = {name: add for name, add in found.adds.items() if isinstance(name, str)}
+        return {self.name: found.value, f"{self.name}_stderr": StandardError(found.error, adds)}
 
     def errors_of(self, rows: list[RowScore]) -> ClusterErrors:
-        """The score of the rows that have one and count."""
+        """The score of scored rows with a weight."""
         if not rows:
             return ClusterErrors(float("nan"), float("nan"), {})
         clusters = [getattr(row, "cluster", "") or number for number, row in enumerate(rows)]
@@ -92,19 +92,18 @@ class TaskScore(CorpusLevelComputation):
         return errors_of_ratio(np.array(rows, float) * dens, dens, clusters, share)
 
 
-class Kept(CorpusLevelComputation):
-    """A column that is in the details alone: nothing is made of it."""
+class DetailsOnly(CorpusLevelComputation):
+    """A column of the details without an aggregate."""
 
     def compute_corpus(self, items: list[Any]) -> dict[str, float]:
-        """No value of LightEval's results."""
+        """No aggregate."""
         return {}
 
 
 class SharedPass:
-    """One computation for several metrics of a task, run when the first of them needs it.
+    """One computation for several metrics of a task, run for the first of them.
 
-    LightEval calls each batched metric in turn, with the same list of responses, and has no batched metric with several
-    names.
+    LightEval calls each batched metric in turn with the same list of responses; a batched metric has one name.
     """
 
     def __init__(self, compute: ScoreAnswers) -> None:
@@ -125,7 +124,7 @@ class Column(SampleLevelComputation):
         """Prepare a column.
 
         Args:
-            definition: Everything that the values depend on, for LightEval's results.
+            definition: All settings that the values depend on, for LightEval's results.
         """
         self.name, self.shared, self.definition = name, shared, definition
 
@@ -148,23 +147,25 @@ class ScoreColumn(Column):
         dens = columns.get(f"{self.name}{DEN}", np.ones(len(docs)))
         sums = columns.get(f"{self.name}{SUMS}", [None] * len(docs))
         return [
-            RowScore.of(score, doc, den=float(den), sums=None if own is None else [float(one) for one in own])
-            for score, doc, den, own in zip(columns[self.name], docs, dens, sums, strict=True)
+            RowScore.of(
+                score, doc, den=float(den), sums=None if row_sums is None else [float(value) for value in row_sums]
+            )
+            for score, doc, den, row_sums in zip(columns[self.name], docs, dens, sums, strict=True)
         ]
 
 
 class DenColumn(Column):
-    """How often rows count in one metric."""
+    """The weights of rows in one metric."""
 
     def __init__(
         self, name: str, shared: SharedPass, definition: str | Callable[[], str], unanswered: Weights | None
     ) -> None:
-        """Prepare the column of a metric; `unanswered` says how often rows without an answer count."""
+        """Prepare the column of a metric; `unanswered` gives the weights of rows without an answer."""
         super().__init__(name, shared, definition)
         self.unanswered = unanswered
 
     def weight(self, doc: Doc) -> float:
-        """How often a row without an answer counts."""
+        """The weight of a row without an answer."""
         return self.unanswered(doc).get(self.name.removesuffix(DEN), 1.0) if self.unanswered else 1.0
 
 
@@ -182,30 +183,30 @@ def pass_metrics(
     """The metrics of one pass over a task's answers.
 
     Args:
-        declared: By name.
-        compute: Gives a column for each, and those of `DEN` and `SUMS`.
-        definition: Everything that the values depend on.
-        weighted: Those that do not count every row once.
-        unanswered: How often a row without an answer counts in these, 1 where it does not say.
-        score_column: For columns that need more of a response, or refuse docs.
-        task_score: For scores that results have more values of.
-        details: Names of further columns, which are in the details alone.
+        declared: Name -> declaration.
+        compute: Gives a column for each metric, and the columns of `DEN` and `SUMS`.
+        definition: All settings that the values depend on.
+        weighted: Metrics with weights other than 1.
+        unanswered: From a Doc without an answer to its weight in these metrics; default 1.
+        score_column: Class of score columns, for those that refuse docs.
+        task_score: Class of task scores, for those with several values.
+        details: Names of further columns, which are only in the details.
     """
     shared, metrics = SharedPass(compute), []
-    kept = [Column(name, shared, definition) for name in details]
+    columns = [Column(name, shared, definition) for name in details]
     for name, of_metric in declared.items():
         score = score_column(name, shared, definition)
         better = of_metric.higher_is_better
         metrics.append(batched_metric(name, score, task_score(name, of_metric), better, category))
         if name in weighted:
-            kept.append(DenColumn(name + DEN, shared, definition, unanswered))
+            columns.append(DenColumn(name + DEN, shared, definition, unanswered))
         if of_metric.of_sums:
-            kept.append(Column(name + SUMS, shared, definition))
-    return metrics + [batched_metric(one.name, one, Kept(), category=category) for one in kept]
+            columns.append(Column(name + SUMS, shared, definition))
+    return metrics + [batched_metric(column.name, column, DetailsOnly(), category=category) for column in columns]
 
 
 def reply_metrics(declared: Metrics, score: ScoreReplies, definition: str | Callable[[], str]) -> list[Any]:
-    """As `pass_metrics`, of a function that scores the texts of replies."""
+    """As `pass_metrics`, for a function that scores the texts of replies."""
     return pass_metrics(declared, partial(_score_texts, score), definition)
 
 
@@ -214,7 +215,7 @@ def _score_texts(score: ScoreReplies, docs: list[Doc], responses: list[ModelResp
 
 
 def reply_of(doc: Doc, response: ModelResponse) -> str:
-    """The text of a response, which may be "" but not missing."""
+    """The text of a response; it may be "", but not missing."""
     text = final_text(response)
     if text is None:
         raise CulturevalError(f"{doc.task_name}, item {doc.id}: the model's response has no text.")
@@ -222,7 +223,7 @@ def reply_of(doc: Doc, response: ModelResponse) -> str:
 
 
 def final_text(response: ModelResponse) -> str | None:
-    """The first text of a response, without reasoning; None where it has none (not even "")."""
+    """The first text of a response, without reasoning; None if it has none (not even "")."""
     # LightEval's vision backend returns a string, which its own `final_text` treats as a list of characters.
     if isinstance(response.text, str):
         return response.text

@@ -5,7 +5,7 @@ Paper: "Once Correct, Still Wrong: Counterfactual Hallucination in Multilingual 
 Verified: CFHR, accuracy on Q+, combined accuracy (section 3). Established from the published tables: accuracy on Q- is
 per statement, F1 is the harmonic mean of both accuracies, the bootstrap is paired (all in `tests/reference`).
 Contrastive instability is of ImageEval 2026, Task 1b (overview, arXiv 2608.30475).
-Our own: the standard errors (`statistics`), null for undefined values, the exact form of the p-value.
+Ours: the standard errors (`statistics`), null for undefined values, the exact form of the p-value.
 """
 
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ Flags = NDArray[np.bool_]
 Sums = NDArray[np.float64]
 ITERATIONS = 1000  # the paper's
 ROLES = ("q_plus", "q_minus_1", "q_minus_2")
-CONDITIONAL = (CFHR, CFHR_VALID_ONLY, CONTRASTIVE_INSTABILITY)  # rates whose denominators the outputs decide on
+CONDITIONAL = (CFHR, CFHR_VALID_ONLY, CONTRASTIVE_INSTABILITY)  # rates with denominators that depend on outputs
 WORDS = {True: "true", False: "false", None: "invalid"}
 # Key in the details -> profile of `parse_verdict`.
 PROFILES: dict[str, Profile] = {
@@ -63,13 +63,12 @@ def counterfactual_report(
         invalid: bool[N, 1 + K], which outputs (Q+ first) had no readable verdict; None: none.
 
     Returns:
-        `q_plus_acc`, `q_minus_acc` (per statement), `f1` (their harmonic mean), `combined_acc` (items with all
-        statements correct), `cfhr` = (q_plus_acc - combined_acc) / q_plus_acc, `invalid_rate` (of outputs),
-        `cfhr_valid_only` (CFHR of the items whose outputs were all readable), `contrastive_instability` = 1 - (items
-        with all statements correct) / (items with any), each with its standard error over items `<name>_stderr`; and
-        `n_items`, `n_q_plus` (items with correct Q+).
-        Rates are in [0, 1]. Undefined values are None: CFHR without a correct Q+, the instability without a correct
-        statement, standard errors as of `statistics.ClusterErrors`.
+        Rates in [0, 1]: `q_plus_acc`, `q_minus_acc` (per statement), `f1` (their harmonic mean), `combined_acc` (items
+        with all statements correct), `cfhr` = (q_plus_acc - combined_acc) / q_plus_acc, `invalid_rate` (of outputs),
+        `cfhr_valid_only` (CFHR of items with readable outputs only), `contrastive_instability` = 1 - (items with all
+        statements correct) / (items with any). `<name>_stderr`: the standard error of each over items. Numbers:
+        `n_items`, `n_q_plus` (items with correct Q+). Undefined values are None: CFHR without a correct Q+, the
+        instability without a correct statement, standard errors as of `statistics.ClusterErrors`.
 
     Raises:
         ValueError: No items, other shapes than those above, or values that are neither true nor false.
@@ -125,12 +124,14 @@ def paired_cfhr_difference(
     generator, size = np.random.default_rng(seed), len(counted)
     drawn = np.array([counted[generator.integers(size, size=size, dtype=np.int32)].sum(0) for _ in range(iterations)])
     delta, *deltas = _cfhr_difference(np.vstack([counted.sum(axis=0), drawn]))
-    known = np.array([one for one in deltas if not np.isnan(one)])
-    if np.isnan(delta) or not known.size:
+    defined = np.array([value for value in deltas if not np.isnan(value)])
+    if np.isnan(delta) or not defined.size:
         return dict.fromkeys(("delta", "ci_low", "ci_high", "p_value"))
-    low, high = np.percentile(known, [2.5, 97.5])
-    far = np.abs(known - delta) >= abs(delta) - 1e-12  # equal counts give differences that are equal up to rounding
-    p_value = (1 + int(far.sum())) / (known.size + 1)
+    low, high = np.percentile(defined, [2.5, 97.5])
+    as_far = (
+        np.abs(defined - delta) >= abs(delta) - 1e-12
+    )  # equal counts give differences that are equal up to rounding
+    p_value = (1 + int(as_far.sum())) / (defined.size + 1)
     return {"delta": float(delta), "ci_low": float(low), "ci_high": float(high), "p_value": p_value}
 
 
@@ -141,7 +142,7 @@ def _cfhr_difference(sums: Sums) -> list[float]:
 
 
 def item_counts(right: Flags, rejected: Flags, unreadable: Flags) -> NDArray[np.int64]:
-    """What the metrics count of each item: int [N, 8].
+    """The counts of each item for the metrics: int [N, 8].
 
     Args:
         right: bool[N], Q+ judged true.
@@ -155,7 +156,7 @@ def item_counts(right: Flags, rejected: Flags, unreadable: Flags) -> NDArray[np.
 
 
 def f1_sums(counts: NDArray[np.floating], false_statements: int) -> Sums:
-    """What F1 is made of, from counts [..., 8]: right Q+, items, rejected Q-, false statements: [..., 4]."""
+    """The sums for F1, [..., 4], from counts [..., 8]: right Q+, items, rejected Q-, false statements."""
     hits, rejections, items = (np.asarray(counts, np.float64)[..., place] for place in (0, 1, 7))
     return np.stack([hits, items, rejections, items * false_statements], axis=-1)
 
@@ -168,10 +169,10 @@ def f1_of_sums(sums: Sums) -> Sums:
 
 
 def ratios_of_counts(sums: NDArray[np.floating], false_statements: int) -> dict[str, tuple[Sums, Sums]]:
-    """The rates that are ratios of two sums, each as these two: all of the rates of `counterfactual_report` but F1.
+    """Rate -> numerator and denominator, for all rates of `counterfactual_report` except F1.
 
     Args:
-        sums: Of the counts, [..., 8]; of a single item the two are what it adds to each sum.
+        sums: Of the counts, [..., 8].
         false_statements: K.
     """
     columns = np.moveaxis(np.float64(sums), -1, 0)
@@ -217,19 +218,19 @@ def _flags(values: ArrayLike, name: str) -> Flags:
 def item_columns(
     statements: Sequence[Statement],
 ) -> dict[str, tuple[list[float], list[float], list[list[float] | None]]]:
-    """What the rates of items are made of, in the rows of their true statements.
+    """The columns of the rates, with an item's values in the row of its true statement.
 
-    An item that lacks a statement, as the last one where LightEval's limit cuts it, does not count.
+    An item with a missing statement (LightEval's limit may cut the last item) does not count.
 
-    A rate's score is the sum of score times count over rows, divided by the sum of counts. An item that an unreadable
-    output keeps out of a rate (CFHR counts only items with a right Q+) counts once and has no score; where that is all
-    items, the rate does not apply, and averages of languages leave it out.
+    A rate is the weighted mean of its scores. If an unreadable output excludes an item from a rate (CFHR counts only
+    items with a right Q+), the item has the weight 1 and no score. If all items are excluded, the rate does not apply,
+    and averages of languages leave it out.
 
     Args:
         statements: The rows of a task.
 
     Returns:
-        Rate -> (scores, nan of rows without one; how often rows count; of F1 its sums [4], else None).
+        Rate -> (scores, nan for rows without one; weights; for F1 sums [4], else None).
     """
     roles: dict[str, dict[str, int]] = {}
     for row, statement in enumerate(statements):
@@ -237,12 +238,12 @@ def item_columns(
     whole = [rows for rows in roles.values() if set(rows) >= set(ROLES)]
     places = np.array([[rows[role] for role in ROLES] for rows in whole], int).reshape(-1, len(ROLES))
     verdicts = np.array([statement.verdict for statement in statements])[places]
-    unread = verdicts == WORDS[None]
-    counts = item_counts(verdicts[:, 0] == WORDS[True], verdicts[:, 1:] == WORDS[False], unread).astype(np.float64)
+    invalid = verdicts == WORDS[None]
+    counts = item_counts(verdicts[:, 0] == WORDS[True], verdicts[:, 1:] == WORDS[False], invalid).astype(np.float64)
     found = {}
     for rate, (part, total) in ratios_of_counts(counts, len(ROLES) - 1).items():
-        unreadable = unread[:, 0] if rate == CFHR else unread.any(axis=1)  # what decides on a place in the denominator
-        lost = unreadable & (total == 0) & (rate in CONDITIONAL and bool(total.any()))
+        decisive = invalid[:, 0] if rate == CFHR else invalid.any(axis=1)  # what decides on a place in the denominator
+        lost = decisive & (total == 0) & (rate in CONDITIONAL and bool(total.any()))
         scores = np.divide(part, total, out=np.full(len(part), np.nan), where=total > 0)
         found[rate] = (scores, np.where(lost, 1.0, total), [None] * len(part))
     sums = f1_sums(counts, len(ROLES) - 1)
@@ -255,6 +256,6 @@ def _in_rows(
 ) -> tuple[list[float], list[float], list[list[float] | None]]:
     all_scores, all_dens = [float("nan")] * size, [0.0] * size
     all_sums: list[list[float] | None] = [None] * size
-    for place, score, den, own in zip(places, scores, dens, sums, strict=True):
-        all_scores[place], all_dens[place], all_sums[place] = float(score), float(den), own
+    for place, score, den, item_sums in zip(places, scores, dens, sums, strict=True):
+        all_scores[place], all_dens[place], all_sums[place] = float(score), float(den), item_sums
     return all_scores, all_dens, all_sums

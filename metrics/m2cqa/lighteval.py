@@ -1,7 +1,7 @@
 """The LightEval metrics of M2CQA and AynVQA: verdicts on single statements, and metrics of items of three statements.
 
-The details have each statement's verdict under each profile of `parse_verdict`; the strict one is the headline. What
-an item's metrics are made of is in the row of its true statement, Q+; its other rows count zero times.
+The details have each statement's verdict under each profile of `parse_verdict`; the strict one is the headline. The row
+of an item's true statement, Q+, has the item's scores; its other rows have the weight 0.
 """
 
 from collections.abc import Mapping
@@ -32,8 +32,8 @@ def statement_metrics(
     """The metrics of one prompt's tasks.
 
     Args:
-        parts: The metrics of each profile, as of `names.by_profile`, that of the headline first.
-        declared: By name.
+        parts: The metrics of each profile, as of `names.metrics_by_profile`, the headline's profile first.
+        declared: Name -> declaration.
     """
     rates = {
         name: part for of_profile in parts.values() for name, part in of_profile.items() if name not in names.COUNTS
@@ -52,7 +52,7 @@ def statement_metrics(
 
 
 class StatementScore(TaskScore):
-    """A rate of items; beside the accuracy on Q+ the numbers of items, and of those with a right Q+."""
+    """A rate of items; the accuracy on Q+ also has the numbers of items and of items with a right Q+."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -82,14 +82,16 @@ def _joint_scores(docs: list[Doc], replies: list[str]) -> Columns:
 def _statement_columns(prompt: Prompt, parts: Parts, docs: list[Doc], responses: list[ModelResponse]) -> Columns:
     columns: Columns = {}
     replies = [reply_of(doc, response) for doc, response in zip(docs, responses, strict=True)]
-    asked: list[StatementSpecific] = [specific_of(doc) for doc in docs]
+    specifics: list[StatementSpecific] = [specific_of(doc) for doc in docs]
     for key, profile in PROFILES.items():
-        read = [
-            parse_verdict(reply, prompt, one["language"], profile) for reply, one in zip(replies, asked, strict=True)
+        verdicts = [
+            parse_verdict(reply, prompt, specific["language"], profile)
+            for reply, specific in zip(replies, specifics, strict=True)
         ]
-        columns[key] = [WORDS[verdict] for verdict in read]
+        columns[key] = [WORDS[verdict] for verdict in verdicts]
         statements = [
-            Statement(one["item_id"], one["role"], verdict) for one, verdict in zip(asked, columns[key], strict=True)
+            Statement(specific["item_id"], specific["role"], verdict)
+            for specific, verdict in zip(specifics, columns[key], strict=True)
         ]
         found = item_columns(statements)
         for name, part in parts[profile].items():

@@ -1,7 +1,7 @@
-"""The metrics of M2CQA and AynVQA; in each set one profile is the headline's, the others are suffixes of names.
+"""The metrics of M2CQA and AynVQA; metrics of other profiles than the headline's have the profile as suffix.
 
-M2CQA's is `cfhr` under the paper's strict profile. AynVQA's is `contrastive_instability`: under the organisers' reading
-for their own prompt, under the strict one for M2CQA's prompts.
+M2CQA's headline is `cfhr` under the paper's strict profile. AynVQA's is `contrastive_instability`, under the
+organisers' profile for their own prompt, and under the strict profile for M2CQA's prompts.
 """
 
 from collections.abc import Sequence
@@ -29,17 +29,17 @@ _OF_ORGANISERS = (CONTRASTIVE_INSTABILITY, COMBINED_ACC, CFHR, Q_PLUS_ACC, Q_MIN
 _LAX = (CFHR, Q_PLUS_ACC, Q_MINUS_ACC, INVALID_RATE)
 
 
-def by_profile(full: Sequence[str], short: Sequence[str], headline: str) -> dict[str, dict[str, str]]:
+def metrics_by_profile(full: Sequence[str], short: Sequence[str], headline: str) -> dict[str, dict[str, str]]:
     """Profile -> the names of its metrics -> their keys in `counterfactual_report`.
 
     Args:
-        full: What is told under the headline's profile, besides the counts.
-        short: What is told under each other profile, whose name is the suffix.
+        full: Metrics of the headline's profile, besides the counts.
+        short: Metrics of each other profile; its name is the suffix.
         headline: The headline's profile.
     """
-    others = [name for name in PROFILE_NAMES if name != headline]
+    further = [name for name in PROFILE_NAMES if name != headline]
     found = {headline: {name: name for name in (*full, *COUNTS)}}
-    return found | {profile: {f"{name}_{profile}": name for name in short} for profile in others}
+    return found | {profile: {f"{name}_{profile}": name for name in short} for profile in further}
 
 
 def _declared(parts: dict[str, dict[str, str]]) -> Metrics:
@@ -50,13 +50,13 @@ def _declared(parts: dict[str, dict[str, str]]) -> Metrics:
 
 
 F1_OF_SUMS = "cultureval.metrics.m2cqa.counterfactual:f1_of_sums"
-STATEMENT_PARTS = by_profile(_OF_PAPER, _LAX, "strict")
-LABELLED_PARTS = by_profile(_OF_ORGANISERS, (CONTRASTIVE_INSTABILITY, *_LAX), "strict")
-ORGANISERS_PARTS = by_profile(_OF_ORGANISERS, (CONTRASTIVE_INSTABILITY, *_LAX), "organisers")
+STATEMENT_PARTS = metrics_by_profile(_OF_PAPER, _LAX, "strict")
+LABELLED_PARTS = metrics_by_profile(_OF_ORGANISERS, (CONTRASTIVE_INSTABILITY, *_LAX), "strict")
+ORGANISERS_PARTS = metrics_by_profile(_OF_ORGANISERS, (CONTRASTIVE_INSTABILITY, *_LAX), "organisers")
 STATEMENTS, LABELLED, ORGANISERS = map(_declared, (STATEMENT_PARTS, LABELLED_PARTS, ORGANISERS_PARTS))
 JOINT = declare(JOINT_ACC, JOINT_INVALID_RATE, counts=[JOINT_INVALID_RATE], lower=[JOINT_INVALID_RATE])
 
 
 def headline_verdict(task: str) -> str:
-    """The key, in a row of details, of the verdict that a task's headline counts."""
+    """The key of the headline's verdict in a row of details."""
     return ORGANISERS_VERDICT if task.partition(":")[0] == AYNVQA else STRICT_VERDICT

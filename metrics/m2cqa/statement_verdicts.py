@@ -1,11 +1,10 @@
 """Verdicts in the outputs of M2CQA's and AynVQA's prompts: true, false, or unreadable.
 
 Paper: arXiv 2602.05437, appendix A.5: "any output that does not match the required format is treated as incorrect".
-Verified: the rule, the required formats (Table 8); the reading of the organisers of ImageEval 2026, Task 1b (profile
-`organisers`, from the description of their scorer). Inferred: the verdict words of the dialects (Table 8's gold
-answers), that a colon and a full stop are allowed (Table 9). Our own: the grammar, the normalisation, the profile
-`lenient`. Every pattern is anchored, and adjacent parts never match the same whitespace, so that an
-output of a megabyte takes milliseconds.
+Verified: the rule, the required formats (Table 8); the profile `organisers`, from the description of the scorer of
+ImageEval 2026, Task 1b. Inferred: the verdict words of the dialects (Table 8's gold answers); that a colon and a full
+stop are allowed (Table 9). Ours: the grammar, the normalisation, the profile `lenient`. Patterns are anchored, and
+adjacent parts never match the same whitespace: a megabyte of output takes milliseconds.
 """
 
 import re
@@ -63,9 +62,9 @@ def parse_verdict(text: str, prompt: Prompt, language: Language, profile: Profil
             "reason_first" (Reasoning First), or "one_word" (AynVQA's: "only one word: True or False").
         language: Of the statement: "en", "msa", "ajp" (Levantine) or "arz" (Egyptian).
         profile: "strict", the paper's rule: the complete output has the required format. "lenient": also an output
-            that is a verdict and nothing more, or the phrase that was asked for with a verdict anywhere (or "Final
-            answer: True", or a LaTeX box), with further inflections of the Arabic words. If there are several, that of
-            answer_reason is the first and that of reason_first the last, and others must agree.
+            that is only a verdict, or has the requested phrase (or "Final answer: True", or a LaTeX box) anywhere, with
+            further inflections of the Arabic words. Of several verdicts answer_reason takes the first, reason_first
+            the last; for other prompts they must agree.
             "organisers": as ImageEval 2026 reads submissions (`organisers_verdict`).
 
     Returns:
@@ -74,10 +73,10 @@ def parse_verdict(text: str, prompt: Prompt, language: Language, profile: Profil
     Raises:
         ValueError: An unknown prompt, language or profile.
     """
-    named = {"prompt": (prompt, Prompt), "language": (language, Language), "profile": (profile, Profile)}
-    for name, (value, known) in named.items():
-        if value not in get_args(known):
-            raise ValueError(f"{name} {value!r} is not one of {', '.join(get_args(known))}")
+    arguments = {"prompt": (prompt, Prompt), "language": (language, Language), "profile": (profile, Profile)}
+    for name, (value, allowed) in arguments.items():
+        if value not in get_args(allowed):
+            raise ValueError(f"{name} {value!r} is not one of {', '.join(get_args(allowed))}")
     if profile == "organisers":
         return organisers_verdict(text)
     output = normalise(text)
@@ -90,7 +89,7 @@ def _lenient(output: str, prompt: Prompt) -> bool | None:
     output = _BOX.sub(rf"{_HEAD['en']}: \1", output)
     if alone := _ALONE.fullmatch(output):
         return _truth(alone["verdict"])
-    found = [_truth(one["verdict"]) for one in _STATED.finditer(output)]
+    found = [_truth(match["verdict"]) for match in _STATED.finditer(output)]
     if prompt in ("answer_reason", "reason_first"):
         found = found[:1] if prompt == "answer_reason" else found[-1:]
     return found[0] if len(set(found)) == 1 else None
@@ -98,7 +97,7 @@ def _lenient(output: str, prompt: Prompt) -> bool | None:
 
 @cache
 def _strict_pattern(prompt: Prompt, language: Language) -> re.Pattern[str]:
-    """What a complete output must be, for normalised text; the one-word prompt is English for all languages."""
+    """The pattern of a complete, normalised output; the one-word prompt is English for all languages."""
     words = "|".join(sorted(_STRICT_WORDS["en" if prompt == "one_word" else language].split(), key=len, reverse=True))
     script = "en" if language == "en" else "ar"
     verdict, evidence = rf"<? ?(?P<verdict>{words}) ?>?", rf"{_EVIDENCE[script]} ?: ?\S.*"
@@ -118,9 +117,9 @@ def _truth(word: str) -> bool:
 def organisers_verdict(text: str) -> bool | None:
     """The verdict as the organisers of ImageEval 2026, Task 1b read it: the first label word anywhere in the output.
 
-    Code blocks and text in double quotes are deleted. An abstention before the first label word gives none. With
-    their quirks: الخطأ ("the error") is true, since it also stands among the true words, which are tried first; غير
-    صحيح ("not true") is false only because it begins before its صحيح; and any "no" is false.
+    Code blocks and text in double quotes are deleted. An abstention before the first label word gives no verdict. Their
+    quirks are kept: الخطأ ("the error") is true, since it is also a true word, and those come first; غير صحيح ("not
+    true") is false only because it begins before its صحيح; any "no" is false.
     """
     plain = re.sub(r'"[^"]*"', " ", re.sub(r"```.*?```", " ", text, flags=re.DOTALL)).lower()
     true, false, abstained = (pattern.search(plain) for pattern in (_ORGANISERS_TRUE, _ORGANISERS_FALSE, _ABSTENTION))
@@ -139,15 +138,15 @@ _ABSTENTION = re.compile(
 
 
 def chosen_statement(text: str) -> int | None:
-    """The place of the statement that an output of AynVQA's joint form chooses, from 0.
+    """The index (from 0) of the statement that an output of AynVQA's joint form chooses.
 
-    There the image supports one of three statements, shown together. The prompt and the reading are ours. A model that
-    knows that one is true cannot accept a false one beside it: CFHR is 0 by construction, and these scores are not
-    comparable with those of independent verdicts (overview of ImageEval 2026, arXiv 2608.30475).
+    The joint form shows three statements, one of them true. The prompt and the reading are ours. A model can accept
+    only one statement, so CFHR is 0 by construction, and scores are not comparable with those of independent
+    verdicts (overview of ImageEval 2026, arXiv 2608.30475).
 
     Args:
-        text: The output. Arabic digits count; prose around the number does too, as long as no second one of
-            the three numbers is in it ("2", "Statement 2.", "الجواب: ٢").
+        text: The output. Arabic digits and prose around the number are allowed, but no second number from 1 to 3 ("2",
+            "Statement 2.", "الجواب: ٢").
 
     Returns:
         0, 1 or 2; None without a number from 1 to 3, or with different ones.

@@ -2,8 +2,8 @@
 
 QIMMA paper (arXiv 2604.03395) section 5.1 scores the benchmark with BERTScore F1 by FannOrFlop's own script.
 Verified there: the pairing of verses, the normalisation and its order, the model and its layer (12, the last).
-Our own: finding the list in a reply with other text, and 0 for a reply without one. The script excludes such poems;
-QIMMA's published 0.02 for one model shows that QIMMA did not.
+Ours: the search for the list in a reply with other text, and 0 for a reply without a list. The script excludes such
+poems; QIMMA's published 0.02 for one model shows that QIMMA did not.
 """
 
 import json

@@ -1,8 +1,8 @@
-"""AL-QASIDA: from the rows of its sets to prepared rows (features among them), and to LightEval Docs.
+"""AL-QASIDA: from the rows of its sets to prepared rows with features, and to LightEval Docs.
 
-Few-shot examples are the published five. For plain prompts query and answer are written as the paper's prefix writes
-them (`Q: ...`, a line break, `A: ...`), so that LightEval, which joins examples with blank lines, reproduces that
-prefix; for chat models `specific["chat_query"]` is the bare request, so that the examples become turns.
+Few-shot examples are the published five. Plain prompts have the form of the paper's prefix (`Q: ...`, a line break,
+`A: ...`); LightEval joins examples with blank lines, which gives the paper's prefix. For chat models
+`specific["chat_query"]` is the request alone, and the examples become turns.
 """
 
 import re
@@ -52,10 +52,10 @@ class RequestSpecific(PromptFeatures, total=False):
     """A request for an answer in a dialect.
 
     Attributes:
-        prompt: The bare request, copies of which are detected in replies.
+        prompt: The request alone; copies of it are detected in replies.
         template: The request's template, if any.
-        location: Where the template names the dialect.
-        phrasing: How the template asks.
+        location: The position of the dialect's name in the template.
+        phrasing: The wording of the template.
     """
 
     prompt: str
@@ -74,21 +74,21 @@ class TranslationSpecific(PromptFeatures, total=False):
 
 
 def prepare_request(row: Mapping[str, Any], preparation: Preparation) -> PreparedRow:
-    """A request, or a few-shot example, which also has `answer`; the prompts are those of the set.
+    """A request, or a few-shot example with `answer`.
 
     Args:
-        row: `prompt`, and what `tasks.alqasida.sets` adds: `dialect`, `genre`, `cluster`, `template`, `location`,
+        row: `prompt`, and the fields of `tasks.alqasida.sets`: `dialect`, `genre`, `cluster`, `template`, `location`,
             `phrasing`.
     """
     features = ("dialect", "genre", "cluster", "template", "location", "phrasing")
-    if "<UNAVAILABLE>" in str(row.get("prompt")):  # what the repository's program writes for a tweet that is gone
-        raise BadRow("prompt", row["prompt"], "asks about a tweet that could not be had")
+    if "<UNAVAILABLE>" in str(row.get("prompt")):  # the repository's program writes this for a deleted tweet
+        raise BadRow("prompt", row["prompt"], "asks about a tweet that is not available")
     texts = {"prompt": _unstripped(row, "prompt"), "answer": optional_text(row, "answer") or ""}
     return texts | {name: str(row.get(name) or "") for name in features}
 
 
 def prepare_translation(row: Mapping[str, Any], preparation: Preparation) -> PreparedRow:
-    """A sentence to be translated: of a ready-made file with its prompt, or of a corpus, whose prompt is made here.
+    """A sentence to be translated. Ready-made files have prompts; for sentences of a corpus the prompt is made here.
 
     Args:
         row: `completion`, the reference; `prompt` or `sentence`; the languages' codes, `dialect` and `from`; `genre`
@@ -109,7 +109,7 @@ def prepare_translation(row: Mapping[str, Any], preparation: Preparation) -> Pre
 
 
 def _unstripped(row: Mapping[str, Any], column: str) -> str:
-    """The cell's text as it is: the published prompts are reproduced to the character."""
+    """The cell's text, unchanged, so that prompts equal the published ones."""
     if is_empty(row.get(column)):
         raise BadRow(column, row.get(column), "is null or empty")
     readable(row[column], column)
@@ -142,7 +142,7 @@ def translation_prompt(row: Mapping[str, Any], task_name: str | None = None) -> 
 
 
 def _request(row: Mapping[str, Any]) -> RequestSpecific:
-    """With the fields of `cultureval judge`: a judge may replace the people who rate AL-QASIDA's replies."""
+    """The fields of a request, with those for judges, who may replace the paper's human raters."""
     templates = ["alqasida_adherence", "alqasida_fulfilment", "alqasida_fluency", "alqasida_dialectal_fidelity"]
     slots = {"dialect": LANGUAGES[row["dialect"]], "prompt": row["prompt"]}
     judge: JudgeRequest = {"templates": templates, "slots": slots}

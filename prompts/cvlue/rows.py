@@ -1,7 +1,7 @@
 """CVLUE and its English counterparts: from rows of their sources to prepared rows, and to Docs with one image.
 
-The rows of CVLUE itself are those of `cultureval.tasks.cvlue.files`, which joins the released files by id. Prompts are
-those of the paper's appendix A.2, verbatim; for box formats other than Qwen-VL's the wording is ours.
+`cultureval.tasks.cvlue.files` gives the rows of CVLUE itself; it joins the released files by id. Prompts are those
+of the paper's appendix A.2, verbatim; prompts for box formats other than Qwen-VL's are ours.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ LARGEST = 1e9  # pixels
 
 
 class ImageSpecific(DocSpecific):
-    """Fields of every item; each is about one image, named by its path in the source."""
+    """Fields of every item, with the path of its image in the source."""
 
     id: str
     image_path: str
@@ -45,11 +45,11 @@ class BoxSpecific(ImageSpecific):
 
 
 class DialogueSpecific(ImageSpecific):
-    """A round of a dialogue, whose candidate answers are ranked.
+    """A round of a dialogue with ranked candidate answers.
 
     Attributes:
         round: The round's number, from 0.
-        relevance: Relevance of each candidate, for NDCG; empty where there is none.
+        relevance: Relevance of each candidate, for NDCG; may be empty.
     """
 
     round: int
@@ -57,7 +57,7 @@ class DialogueSpecific(ImageSpecific):
 
 
 class GallerySpecific(ImageSpecific):
-    """An image whose gallery's captions are ranked."""
+    """An image with the ranked captions of its gallery."""
 
     gallery: int
 
@@ -77,8 +77,8 @@ def question_with_ten_answers(row: Row, preparation: Preparation) -> PreparedRow
     if not isinstance(answers, list) or not all(isinstance(answer, Mapping) for answer in answers):
         raise BadRow("answers", answers, "is not a list of structs with `answer`")
     prompt = render(preparation.template, question=text_cell(row, "question"))
-    named = {**row, "image_path": str(row.get("image_id", ""))}
-    return _common(named, preparation, text_cell(row, "question_id")) | {
+    with_path = {**row, "image_path": str(row.get("image_id", ""))}
+    return _common(with_path, preparation, text_cell(row, "question_id")) | {
         "prompt": prompt,
         "answers": text_list([answer.get("answer") for answer in answers], "answers"),
     }
@@ -95,17 +95,17 @@ def expression(row: Row, preparation: Preparation) -> PreparedRow:
 
 def expressions_of_one_box(row: Row, preparation: Preparation) -> list[PreparedRow]:
     """RefCOCOg (hub copy lmms-lab-encoder/RefCOCOg): one box, several expressions in `answer`, each an item."""
-    named = {**row, "image_path": str(row.get("file_name", ""))}
+    with_path = {**row, "image_path": str(row.get("file_name", ""))}
     number = text_cell(row, "question_id")
     texts = text_list(row.get("answer"), "answer")
-    return [_box_row(named, preparation, text, f"{number}/{place}") for place, text in enumerate(texts)]
+    return [_box_row(with_path, preparation, text, f"{number}/{place}") for place, text in enumerate(texts)]
 
 
 def dialogue_round(row: Row, preparation: Preparation) -> PreparedRow:
     """One round of a visual dialogue: caption, history with gold answers, question and options to rank.
 
-    The row's `history` holds the known earlier rounds, `given_history` those in the record; the option
-    `dialogue_history` selects one of the two.
+    The row's `history` has all known earlier rounds, `given_history` those in the record; the option `dialogue_history`
+    selects one of them.
     """
     as_given = preparation.options.suite.get("dialogue_history") == "as_given" and row["given_history"] is not None
     history: Sequence[Sequence[str]] = row["given_history"] if as_given else row["history"]
@@ -132,7 +132,7 @@ def dialogue_round(row: Row, preparation: Preparation) -> PreparedRow:
 
 
 def caption_gallery(row: Row, preparation: Preparation) -> PreparedRow:
-    """One image and the captions of its gallery, of which those at `correct` are its own."""
+    """An image and the captions of its gallery; those at `correct` are its own."""
     texts = text_list(row["captions"], "caption")
     return _common(row, preparation, row["image"]) | {
         "prompt": render(preparation.template),
@@ -143,7 +143,7 @@ def caption_gallery(row: Row, preparation: Preparation) -> PreparedRow:
 
 
 def _common(row: Row, preparation: Preparation, number: str) -> PreparedRow:
-    """Fields of every prepared row: id, stored image, and the image's released path, which is the cluster."""
+    """Fields of every prepared row: id, stored image, and the image's released path (also the cluster)."""
     path = str(row.get("image_path") or row["image"])
     try:
         image = image_cell(row, "image_file" if "image_file" in row else "image", preparation.folder)
@@ -165,8 +165,8 @@ def _box_row(row: Row, preparation: Preparation, text: str, number: str) -> Prep
 
 def _box(value: Any) -> list[float]:
     numbers = list(value) if isinstance(value, list | tuple) else []
-    sound = all(isinstance(number, int | float) and abs(number) < LARGEST for number in numbers)
-    if len(numbers) != 4 or not sound or min(numbers[2:]) <= 0:
+    valid = all(isinstance(number, int | float) and abs(number) < LARGEST for number in numbers)
+    if len(numbers) != 4 or not valid or min(numbers[2:]) <= 0:
         raise BadRow("bbox", value, "is not a box x, y, width, height")
     return [float(number) for number in numbers]
 
@@ -190,6 +190,6 @@ def dialogue_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Do
 
 
 def gallery_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc":
-    """Doc of an image whose gallery's captions are scored; its own ones are the gold."""
+    """Doc of an image; the captions of its gallery are scored, its own captions are the gold."""
     specific = GallerySpecific(**fields_of(row, GallerySpecific))
     return make_doc(row, task_name, list(row["choices"]), list(row["correct"]), specific)

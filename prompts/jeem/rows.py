@@ -35,7 +35,7 @@ class CaptionSpecific(DocSpecific):
         country: Two-letter code of the image's country.
         variety: "MSA" or the dialect requested for the caption.
         shared: Whether the image was captioned in every country.
-        reference_set: Name, in the store of texts, of all reference captions of the variety (CIDEr's statistics).
+        reference_set: Name of all the variety's reference captions in the text store (for CIDEr).
     """
 
     country: str
@@ -65,7 +65,7 @@ class Country:
 
     Attributes:
         name: Its name in the judge prompts.
-        label: Its name in the cell `country`, which may also hold its code.
+        label: Its name in the cell `country`, which may have its code instead.
         unknown: The wording of "cannot tell" in our prompt for questions, in the country's dialect.
     """
 
@@ -83,26 +83,26 @@ COUNTRIES = {
 
 
 def country_of(row: Row) -> str:
-    """The code of a row's country; BadRow where the cell `country` names none of the four."""
+    """The code of a row's country; BadRow if the cell `country` has none of the four."""
     name = text_cell(row, "country")
-    code = next((code for code, known in COUNTRIES.items() if name in (code, known.label)), None)
+    code = next((code for code, country in COUNTRIES.items() if name in (code, country.label)), None)
     if code is None:
-        labels = ", ".join(f"{known.label} ({code})" for code, known in COUNTRIES.items())
+        labels = ", ".join(f"{country.label} ({code})" for code, country in COUNTRIES.items())
         raise BadRow("country", name, f"is not one of {labels}")
     return code
 
 
 def caption(row: Row, preparation: Preparation, column: str) -> PreparedRow:
-    """A row's caption of the column `caption_msa`, or `caption_dialect` in its country's dialect."""
+    """A row's caption in MSA (column `caption_msa`) or in its country's dialect (`caption_dialect`)."""
     item, references = _item(row, preparation), [arabic_cell(row, column)]
     variety = "MSA" if column == "caption_msa" else item["country"]
     return item | {"variety": variety, "prompt": render(preparation.template), "references": references}
 
 
 def questions(row: Row, preparation: Preparation) -> list[PreparedRow]:
-    """A row's questions, one prepared row each.
+    """A prepared row for each of a row's questions.
 
-    Where the annotator could not tell, the reference is our prompt's wording of that in the dialect.
+    If the annotator could not tell, the reference is our prompt's wording of "cannot tell" in the dialect.
     """
     item = _item(row, preparation)
     return [
@@ -121,7 +121,7 @@ def questions(row: Row, preparation: Preparation) -> list[PreparedRow]:
 
 
 def arabic_cell(row: Row, column: str) -> str:
-    """The text of a cell that must hold Arabic: a reference in another script would make every metric meaningless."""
+    """The text of a cell in Arabic script; metrics are meaningless for references in another script."""
     text = text_cell(row, column)
     if not _ARABIC_LETTER.search(text):
         raise BadRow(column, text, "holds no Arabic letter")
@@ -129,7 +129,7 @@ def arabic_cell(row: Row, column: str) -> str:
 
 
 def question_pairs(row: Row) -> list[tuple[str, str]]:
-    """A row's questions with their answers, of the lists `questions` and `answers`.
+    """A row's questions with their answers, from the lists `questions` and `answers`.
 
     Raises:
         BadRow: Lists of different lengths, an empty or unreadable entry.
@@ -151,7 +151,7 @@ def cannot_tell(answer: str) -> bool:
 
 
 def _item(row: Row, preparation: Preparation) -> PreparedRow:
-    """Fields that captions and questions of a row share; names with `__` are added when the row is read."""
+    """Fields of both captions and questions; `tasks.jeem` adds the fields with `__` to the row."""
     image = image_cell(row, "image", preparation.folder)
     return {
         "country": country_of(row),
@@ -180,7 +180,7 @@ def caption_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc
 
 
 def question_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc":
-    """Doc of a question; the judge's reference is the model's: where people could not tell, that in their dialect."""
+    """Doc of a question; the judge gets the same reference as the metrics."""
     slots: dict[str, str | None] = {
         "country": COUNTRIES[row["country"]].name,
         "question": row["question"],

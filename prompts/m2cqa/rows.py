@@ -1,10 +1,10 @@
-"""From a row of M2CQA's sources, one item, to the prepared rows of its three statements, and to Docs.
+"""M2CQA: from an item of its sources to prepared rows of its three statements, and to Docs.
 
 Two sources: Q+ and Q- in separate columns (QCRI/M2CQA; `--columns` gives other names than our guesses), and three
 statements with three labels (AynVQA: task1b of QCRI/ImageEval-ArabicNLP26).
 
-The texts are those of the paper's Table 8, verbatim; the three Arabic varieties share one. The model files
-put the image before the text unless their setting `image_placement` says "last".
+The texts are those of the paper's Table 8, verbatim; the three Arabic varieties share them. Models put the image before
+the text unless their setting `image_placement` is "last".
 """
 
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ class StatementSpecific(DocSpecific):
         item_id: The item's id; its statements are scored together.
         role: "q_plus", the true statement, or "q_minus_1", "q_minus_2", the false ones.
         language: "en", "msa", "ajp" or "arz".
-        country: The image's country, "" where the source does not state it.
+        country: The image's country; "": not in the source.
         category: The image's category, likewise.
         subcategory: The image's subcategory, likewise.
         image: Name of the image in the store of images.
@@ -54,18 +54,18 @@ class LabelledStatementSpecific(StatementSpecific):
     """One of the three statements of an item of AynVQA.
 
     Attributes:
-        statement_index: Its place among the item's statements in the source, from 0, as submissions count.
+        statement_index: Its index among the item's statements in the source, as in submissions.
     """
 
     statement_index: int
 
 
 class JointSpecific(DocSpecific):
-    """An item of AynVQA whose three statements are shown together; other fields are as in `StatementSpecific`.
+    """An item of AynVQA with its three statements in one prompt; other fields are as in `StatementSpecific`.
 
     Attributes:
         statements: The statements, in the source's order.
-        answer: The place of the true one, from 0.
+        answer: The index of the true statement.
         language: "en" or "msa".
     """
 
@@ -87,7 +87,7 @@ def statement_rows(row: Mapping[str, Any], preparation: Preparation, language: s
         language: en, msa, ajp or arz.
 
     Raises:
-        MissingColumn: The row lacks a column.
+        MissingColumn: A column is missing.
         BadRow: Not two false statements, an empty one, or no readable image.
     """
     false = text_list(cell(row, "q_minus"), "q_minus")
@@ -98,7 +98,7 @@ def statement_rows(row: Mapping[str, Any], preparation: Preparation, language: s
 
 
 def labelled_rows(row: Mapping[str, Any], preparation: Preparation, language: str) -> list[PreparedRow]:
-    """As `statement_rows`, of an item of AynVQA; each row has the statement's place in the source."""
+    """As `statement_rows`, for an item of AynVQA; each row has the statement's index in the source."""
     shared, (texts, places) = _item(row, preparation, language), _labelled(row)
     return [
         shared | {"role": role, "statement": text, "statement_index": place}
@@ -107,7 +107,7 @@ def labelled_rows(row: Mapping[str, Any], preparation: Preparation, language: st
 
 
 def joint_row(row: Mapping[str, Any], preparation: Preparation, language: str) -> PreparedRow:
-    """The prepared row of an item whose three statements are shown together, in the source's order."""
+    """The prepared row of an item with its three statements in one prompt, in the source's order."""
     item, (texts, places) = _item(row, preparation, language), _labelled(row)
     by_place = dict(zip(places, texts, strict=True))
     return item | {"statements": [by_place[place] for place in sorted(by_place)], "answer": places[0]}
@@ -138,8 +138,8 @@ def statement_prompt(row: Mapping[str, Any], task_name: str | None = None, promp
     script = "en" if row["language"] == "en" else "ar"
     query = render(f"m2cqa/templates/{script}/{prompt}", statement=row["statement"])
     words, gold = list(GOLD_WORDS[row["language"]]), int(row["role"] != "q_plus")
-    kept = LabelledStatementSpecific if "statement_index" in row else StatementSpecific
-    return make_doc(row, task_name, words, gold, fields_of(row, kept), query)
+    fields = LabelledStatementSpecific if "statement_index" in row else StatementSpecific
+    return make_doc(row, task_name, words, gold, fields_of(row, fields), query)
 
 
 def one_word_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc":
@@ -150,7 +150,7 @@ def one_word_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Do
 
 
 def joint_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc":
-    """Doc of an item of AynVQA whose three statements are shown together; the prompt is ours."""
+    """Doc of an item of AynVQA with its three statements in one prompt, which is ours."""
     texts = dict(zip(("first", "second", "third"), row["statements"], strict=True))
     query = render("m2cqa/templates/aynvqa/joint", **texts)
     return make_doc(row, task_name, ["1", "2", "3"], row["answer"], fields_of(row, JointSpecific), query)

@@ -1,8 +1,8 @@
-"""QIMMA's refined prompts of code problems: used only where nothing but the docstring's Arabic differs.
+"""QIMMA's refined prompts of code problems: accepted only if nothing but the docstring's Arabic differs.
 
 QIMMA section 4 (code prompts of its audit): the Arabic inside the docstring may change; signature, code, examples,
-formatting and English text stay unchanged. Of lines with Arabic, only the counts of numbers and Latin words are
-compared: their order and the punctuation are edited together with the Arabic.
+formatting and English text stay unchanged. In lines with Arabic only the counts of numbers and Latin words are
+compared, since an edit of the Arabic also changes their order and the punctuation.
 """
 
 import ast
@@ -70,7 +70,7 @@ def _read_prompts(file: Path, name: str, changed: int) -> dict[str, str]:
 
 
 def check_refinement(original: str, refined: str) -> None:
-    """Checks that a refined prompt differs from the original in the Arabic of its docstrings only.
+    """Checks that only the Arabic of docstrings differs in a refined prompt.
 
     Raises:
         BadRow: Something else differs, or the refined prompt is not Python; the message shows both texts.
@@ -114,21 +114,21 @@ def code_and_docstrings(prompt: str) -> tuple[str, list[str]]:
 
 
 def _parts(docstring: str) -> tuple[list[str], Counter[str]]:
-    """The lines that must not change (examples, their outputs, lines without Arabic), and the others' Latin words."""
-    kept, words, after_example = [], Counter[str](), False
+    """The fixed lines (examples, their outputs, lines without Arabic), and the Latin words of all other lines."""
+    fixed, words, after_example = [], Counter[str](), False
     for line in docstring.splitlines():
         text = line.strip()
         is_example = text.startswith(EXAMPLE_STARTS)
         if is_example or (after_example and text) or not ARABIC.search(text):
-            kept += [line.rstrip()] if text else []
+            fixed += [line.rstrip()] if text else []
         else:
             words.update(re.findall(r"[A-Za-z0-9_]+", text))
         after_example = is_example and not text.startswith("assert ")
-    return kept, words
+    return fixed, words
 
 
-def _refuse(what: str, original: Sequence[str], refined: Sequence[str]) -> None:
+def _refuse(part: str, original: Sequence[str], refined: Sequence[str]) -> None:
     for before, after in zip([*original, ""], [*refined, ""], strict=False):
         if before != after:
-            raise BadRow("prompt", after, f"differs in {what}, where the original has {shorten(before)}")
-    raise BadRow("prompt", "", f"differs in {what}")
+            raise BadRow("prompt", after, f"differs in {part}, where the original has {shorten(before)}")
+    raise BadRow("prompt", "", f"differs in {part}")

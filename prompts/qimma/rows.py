@@ -1,9 +1,9 @@
-"""QIMMA: from a row of any of its sources to one schema, that of QIMMA's curated copies, and to Docs.
+"""QIMMA: from a row of any of its sources to the schema of QIMMA's curated copies, and to Docs.
 
-A prepared row holds `prompt`, `choices` and `index` as QIMMA's own data sets do (spec: QIMMA repository, prompt
-functions), and the `labels` that are scored, so that one prompt function serves every copy of a benchmark.
-Rows of original sources get their prompt from our templates, which are not QIMMA's wording (the paper's Figure 4 is an
-image). Each function here is named after the source whose rows it reads; the columns are those of the source.
+A prepared row has `prompt`, `choices` and `index` as QIMMA's own data sets (spec: QIMMA repository, prompt functions),
+and the scored `labels`; one prompt function serves every copy of a benchmark. Rows of original sources get their prompt
+from our templates, which are not QIMMA's wording (the paper's Figure 4 is an image). Each function has the name of its
+source.
 
 As in QIMMA's own task code, the query is the row's `prompt`; there is no instruction and no system prompt.
 """
@@ -80,7 +80,7 @@ class CodeSpecific(DocSpecific):
         task_id: EvalPlus's id, as in "HumanEval/0".
         dataset: EvalPlus's name of the data set.
         problem: Name of the full problem in the store of problems.
-        verdict: Once judged, the outcomes on `base` and `plus` inputs, and the `reason` with the failing input.
+        verdict: After judging, the outcomes on `base` and `plus` inputs, and the `reason` with the failing input.
     """
 
     task_id: str
@@ -93,7 +93,7 @@ def curated_choice(row: Row, preparation: Preparation) -> PreparedRow:
     """QIMMA's curated multiple-choice row: its own prompt, option texts, the index of the gold from 0.
 
     Raises:
-        BadRow: An index is none, or the prompt lists an option under another label than the one that is scored.
+        BadRow: An index is wrong, or an option has another label in the prompt than the scored one.
     """
     return _curated(row, [cell(row, "index")])
 
@@ -111,7 +111,7 @@ def _curated(row: Row, index: list[Any]) -> PreparedRow:
         shown = [(index, latin) for index, latin, text in listed if text == option]
         if shown and (place, False) not in shown:
             raise BadRow("prompt", prompt, f"lists the option {option!r} under another label than {LABELS[place]}")
-    if not all(isinstance(one, int) and not isinstance(one, bool) for one in index):
+    if not all(isinstance(number, int) and not isinstance(number, bool) for number in index):
         raise BadRow("index", row["index"], "is not a whole number, counted from 0")
     return {
         "prompt": prompt,
@@ -130,23 +130,23 @@ def curated_answer(row: Row, preparation: Preparation) -> PreparedRow:
 
 
 def _prompt_cell(row: Row) -> str:
-    """The curated prompt, unchanged: its white space is QIMMA's and affects the score."""
+    """The curated prompt, unchanged, since white space affects the score."""
     text_cell(row, "prompt")
     return str(row["prompt"])
 
 
 def aradice(row: Row, preparation: Preparation) -> PreparedRow:
-    """AraDiCE-Culture: the first option is always the right one, so options are shuffled by a hash of the question."""
+    """AraDiCE-Culture: its first option is always right, so options are shuffled by a hash of the question."""
     question = text_cell(row, "Question")
     options = [text_cell(row, f"Option {letter}") for letter in "ABC"]
-    kept = preparation.options.suite.get("shuffle") == "off"
-    order = list(range(len(options))) if kept else _shuffled(question, len(options))
+    unshuffled = preparation.options.suite.get("shuffle") == "off"
+    order = list(range(len(options))) if unshuffled else _shuffled(question, len(options))
     shuffled = [options[position] for position in order]
     return choice_row(preparation.template, question, shuffled, [order.index(0)]) | {"permutation": order}
 
 
 def _shuffled(question: str, count: int) -> list[int]:
-    """A permutation that depends only on the question's text, not on the row's position or the platform."""
+    """A permutation that depends only on the question's text."""
     keys = [hashlib.sha256(f"{question}\x1f{position}".encode()).digest() for position in range(count)]
     return sorted(range(count), key=keys.__getitem__)
 
@@ -191,7 +191,7 @@ def palmx(row: Row, preparation: Preparation) -> PreparedRow:
 
 
 def aratrust(row: Row, preparation: Preparation) -> PreparedRow:
-    """AraTrust: `A` to `C`, whose texts begin with `أ) ` to `ج) ` (one may be empty), and `Answer`, a letter."""
+    """AraTrust: `A` to `C`, texts that begin with `أ) ` to `ج) ` (one may be empty), and `Answer`, a letter."""
     options, gold = lettered_columns(row, "ABC", "Answer", labelled=True)
     return choice_row(preparation.template, text_cell(row, "Question"), options, [gold])
 
@@ -206,7 +206,7 @@ def arabicmmlu(row: Row, preparation: Preparation) -> PreparedRow:
 def medarabench(row: Row, preparation: Preparation) -> PreparedRow:
     """MedAraBench: `Option A` to `Option F` and `Correct Answer`, a letter of either case.
 
-    In 64 published rows each option begins with its own column's letter or number (`A. `, `1. `), which is taken off.
+    In 64 published rows each option begins with its column's letter or number (`A. `, `1. `), which is removed.
     """
     columns = [f"Option {letter}" for letter in "ABCDEF"]
     options, gold = lettered_columns(row, columns, "Correct Answer")
@@ -246,15 +246,15 @@ def syntheticqa(row: Row, preparation: Preparation) -> PreparedRow:
 def mizanqa(row: Row, preparation: Preparation) -> PreparedRow:
     """MizanQA: `question`, `options`, a list, and `answers`, a list of letters. The names are guesses."""
     options, answers = text_list(cell(row, "options"), "options", fewest=2), cell(row, "answers")
-    places = [gold_position(one, len(options), "answers") for one in text_list(answers, "answers")]
+    places = [gold_position(letter, len(options), "answers") for letter in text_list(answers, "answers")]
     golds = checked_positions(places, len(options), answers, "answers")
     return choice_row(preparation.template, text_cell(row, "question"), options, golds)
 
 
 def medarabiq_choice(row: Row, preparation: Preparation, question: str, answer: str) -> PreparedRow:
-    """MedArabiQ's multiple-choice files: labelled lines below the question, and an answer whose label decides.
+    """MedArabiQ's multiple-choice files: labelled lines below the question, and an answer with a label.
 
-    In 28 of the 300 published rows the text after the answer's label is not quite that of the option.
+    Only the label counts: in 28 of the 300 published rows the text after it differs slightly from the option.
 
     Args:
         question: Name of the file's column of questions.
@@ -271,9 +271,9 @@ def medarabiq_choice(row: Row, preparation: Preparation, question: str, answer: 
 
 
 def _options_below(text: str, column: str) -> tuple[str, dict[int, str]]:
-    """A question and the labelled lines below it, by the places of their labels.
+    """A question, and position -> text of the labelled lines below it.
 
-    A line without a label goes on with the option before it; a row may leave a label out (`أ ب ج هـ`).
+    A line without a label continues the option before it; a label may be missing (`أ ب ج هـ`).
     """
     question: list[str] = []
     options: dict[int, str] = {}
@@ -330,8 +330,7 @@ def fannorflop(row: Row, preparation: Preparation) -> PreparedRow:
 def answer_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc":
     """Doc of a question-answering row; its choices are the reference answers.
 
-    The stop string (a newline) does not apply to chat prompts: LightEval's backends, which QIMMA used, drop stop
-    strings there.
+    The stop string (a newline) does not apply to chat prompts, as in LightEval's backends, which QIMMA used.
     """
     references = list(row["choices"])
     specific = DocSpecific(**fields_of(row, DocSpecific), stop_in_chat=False)

@@ -1,4 +1,4 @@
-"""Which features explain AL-QASIDA's scores: the frame joined with features of requests; tables and figures."""
+"""Which features of requests explain AL-QASIDA's scores: tables and figures."""
 
 import math
 import re
@@ -39,7 +39,7 @@ def write_analysis(results: Sequence[Path], folder: Path) -> str:
         results: Output folders or results files.
 
     Returns:
-        The strongest features and the trees for printing.
+        Features by strength, and regression trees, as text.
 
     Raises:
         CulturevalError: Results have no details of AL-QASIDA's tasks, or a file cannot be read.
@@ -57,9 +57,9 @@ def samples_of(runs: Sequence[Run]) -> "pandas.DataFrame":
     """The items of AL-QASIDA's tasks with their features.
 
     Returns:
-        A row an item of a run: `model` (the run's name), `task`, `item`, `kind` (mono, cross, mt), `genre`, `dialect`,
-        `source`, `target`, `n_shots`, `cluster`, `FEATURES`, `SCORES` and `prompt_aldi` (nan where not measured, and in
-        translations into English or Standard Arabic, which are no dialects).
+        A row for each item of a run: `model` (the run's name), `task`, `item`, `kind` (mono, cross, mt), `genre`,
+        `dialect`, `source`, `target`, `n_shots`, `cluster`, `FEATURES`, `SCORES` and `prompt_aldi`. Scores that were
+        not measured are nan, as are those of translations into English or Standard Arabic.
 
     Raises:
         CulturevalError: The runs have no details of AL-QASIDA.
@@ -85,7 +85,7 @@ def _samples(run: Run, task: str) -> "pandas.DataFrame":
 
 
 def about_task(task: str) -> Row:
-    """What the name of one of AL-QASIDA's tasks (with `|k`) says: kind, genre, dialect, source, target, n_shots."""
+    """Kind, genre, dialect, source, target and n_shots from the name of a task of AL-QASIDA (with `|k`)."""
     found = TASK.fullmatch(task)
     assert found
     source, _, target = found["languages"].partition("_to_")
@@ -95,7 +95,7 @@ def about_task(task: str) -> Row:
 
 
 def _write_features(samples: "pandas.DataFrame", kind: str, folder: Path) -> str:
-    """Writes correlations, variances and trees of one kind; returns what explains ADI2: a table and a tree."""
+    """Writes correlations, variances and trees of one kind; returns those of ADI2 as a table and a tree."""
     members = samples[samples["kind"] == kind]
     correlations, variances, nodes = correlation_rows(members), variance_rows(members), tree_rows(members)
     write_csv(folder / f"{kind}_spearman.csv", correlations)
@@ -145,7 +145,7 @@ def variance_rows(samples: "pandas.DataFrame") -> list[Row]:
 
 def tree_rows(samples: "pandas.DataFrame") -> list[Row]:
     """The nodes of a regression tree of depth 3 for each score."""
-    # ALDi of the prompt exists only for Arabic requests; a column with nan would exclude samples.
+    # Only Arabic requests have an ALDi. A column with nan would exclude samples.
     numeric = [name for name in NUMERIC if samples[name].notna().all()]
     features = samples[[*numeric, *CATEGORICAL]].astype(dict.fromkeys(numeric, float))
     features = features.assign(**{name: samples[name].fillna("").astype(str) for name in CATEGORICAL})
@@ -157,7 +157,7 @@ def tree_rows(samples: "pandas.DataFrame") -> list[Row]:
 def mean_rows(samples: "pandas.DataFrame") -> list[Row]:
     """Means of the scores by kind, model and shots: of all items, by dialect, by genre, and by both.
 
-    Samples of one request or sentence, at several places, in several dialects or directions, are one cluster.
+    All samples of one request or sentence are one cluster.
     """
     rows = []
     for dims in ((), ("dialect",), ("genre",), ("dialect", "genre")):
@@ -178,7 +178,7 @@ def mean_rows(samples: "pandas.DataFrame") -> list[Row]:
 
 
 def translation_means(runs: Sequence[Run]) -> Means:
-    """Corpus and direction, run, and its mean spBLEU of the dialects; a run that lacks a dialect of others has none."""
+    """(corpus and direction, run, mean spBLEU of the dialects); without runs that miss a dialect."""
     groups: dict[str, dict[str, None]] = {}
     for task in dict.fromkeys(task for run in runs for task in run.details if TASK.fullmatch(task)):
         about = about_task(task)

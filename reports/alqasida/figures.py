@@ -1,4 +1,4 @@
-"""AL-QASIDA's figures: means by dialect, genre and direction, and dialectness. A model is a row or has a panel."""
+"""AL-QASIDA's figures: means by dialect, genre and direction, and dialectness. Each model has a row or a panel."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -14,12 +14,12 @@ COLUMNS, STEP = 4, 0.05  # panels in a row, width of a bin of dialectness
 Means = Sequence[tuple[str, str, Score]]  # panel, run, mean
 
 
-def charts_of(samples: "pandas.DataFrame", translated: Means) -> Iterator[Chart]:
+def charts_of(samples: "pandas.DataFrame", translation_means: Means) -> Iterator[Chart]:
     """Means by dialect and genre, distributions of dialectness, input against output, spBLEU.
 
     Args:
         samples: Of `analysis.samples_of`.
-        translated: Corpus and direction, run, and its mean spBLEU of the dialects.
+        translation_means: Of `analysis.translation_means`.
     """
     shots = samples["n_shots"].map(lambda count: f", {count}-shot" if count else "")
     samples = samples.assign(series=samples["model"] + shots)
@@ -28,10 +28,10 @@ def charts_of(samples: "pandas.DataFrame", translated: Means) -> Iterator[Chart]
         for feature in ("dialect", "genre"):
             yield _means(f"{kind}_by_{feature}", f"{kind}: ADI2 by {feature}", _of_feature(members, feature))
         yield from _binned(f"{kind}_dialectness", f"{kind}: dialectness of the outputs", members, [ALDI])
-    asked = samples[samples["kind"] == "mono"]
-    yield from _binned("mono_prompt_and_output_dialectness", "Dialectness of prompts", asked, [PROMPT_ALDI, ALDI])
-    if translated:
-        yield _means("translation_spbleu", "Translation: spBLEU by corpus and direction", translated)
+    monolingual = samples[samples["kind"] == "mono"]
+    yield from _binned("mono_prompt_and_output_dialectness", "Dialectness of prompts", monolingual, [PROMPT_ALDI, ALDI])
+    if translation_means:
+        yield _means("translation_spbleu", "Translation: spBLEU by corpus and direction", translation_means)
 
 
 def _of_feature(samples: "pandas.DataFrame", feature: str) -> Means:
@@ -43,40 +43,42 @@ def _of_feature(samples: "pandas.DataFrame", feature: str) -> Means:
 
 
 def _means(name: str, title: str, means: Means) -> Chart:
-    """A panel a group, in it a row a model with its mean and interval; the best by all panels is at the top."""
+    """A panel for each group with a row for each model: mean and interval. The best model of all panels comes first."""
     import altair as alt
 
     values: dict[str, list[float]] = {}
     for _, series, score in means:
         values.setdefault(series, []).append(score.value)
-    order = sorted(values, key=lambda one: -sum(values[one]) / len(values[one]))
+    order = sorted(values, key=lambda series: -sum(values[series]) / len(values[series]))
     short = chart_names(order)
     rows = [
         {"model": short[series], "panel": panel, "value": score.value, "low": score.low, "high": score.high}
         for panel, series, score in means
     ]
-    y = alt.Y("model:N", title=None, sort=[short[one] for one in order], axis=alt.Axis(labelLimit=0, grid=True))
+    y = alt.Y("model:N", title=None, sort=[short[series] for series in order], axis=alt.Axis(labelLimit=0, grid=True))
     base = alt.Chart().encode(y)
     lines = base.mark_rule().encode(alt.X("low:Q"), x2="high:Q")
     dots = base.mark_circle(size=45, opacity=1).encode(alt.X("value:Q", title=None, scale=alt.Scale(zero=False)))
     panels = alt.layer(lines, dots, width=PANEL, height=max(40, 16 * len(order))).facet(
         data=alt.Data(values=rows), facet=alt.Facet("panel:N", title=None), columns=COLUMNS
     )
-    return Chart(name, title, specification(panels), "Lines are 95 % intervals, where they are known.")
+    return Chart(name, title, specification(panels), "Lines are 95 % intervals.")
 
 
 def _binned(name: str, title: str, samples: "pandas.DataFrame", fields: Sequence[str]) -> Iterator[Chart]:
-    """How many samples have a value of ALDi, or one of the prompt and one of the output, a panel for each series."""
+    """Numbers of samples by ALDi of the output, or of prompt and output; a panel for each series."""
     import altair as alt
 
-    known = samples.dropna(subset=list(fields))
-    if known.empty:
+    measured = samples.dropna(subset=list(fields))
+    if measured.empty:
         return
-    known = known.assign(series=known["series"].map(chart_names(sorted(known["series"].unique()))))
+    measured = measured.assign(series=measured["series"].map(chart_names(sorted(measured["series"].unique()))))
     bins = alt.Bin(step=STEP, extent=(0, 1))
     titles = {ALDI: "ALDi of the output", PROMPT_ALDI: "ALDi of the prompt"}
-    x, *y = (axis(f"{one}:Q", bin=bins, title=titles[one]) for axis, one in zip((alt.X, alt.Y), fields, strict=False))
-    data: Any = alt.Data(values=known[["series", *fields]].to_dict("records"))
+    x, *y = (
+        axis(f"{field}:Q", bin=bins, title=titles[field]) for axis, field in zip((alt.X, alt.Y), fields, strict=False)
+    )
+    data: Any = alt.Data(values=measured[["series", *fields]].to_dict("records"))
     if y:
         colour = alt.Color("count()", title="samples", scale=alt.Scale(type="log", scheme="viridis", reverse=True))
         chart = alt.Chart(data).mark_rect().encode(x, *y, color=colour)

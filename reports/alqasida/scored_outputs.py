@@ -1,4 +1,4 @@
-"""`cultureval score alqasida`: outputs that were made elsewhere are scored, written and analysed as those of a run."""
+"""`cultureval score alqasida`: scores outputs of other programs, and writes them as a run."""
 
 import ast
 import re
@@ -34,7 +34,7 @@ from cultureval.tasks.alqasida.sets import (
 )
 from cultureval.tasks.catalogue import all_tasks, name_and_shots
 
-FORM, OWN = "given", "own"  # the copy of the data, and the genre of rows that name none
+FORM, OWN = "given", "own"  # in records: the form of the data; the genre of rows without one
 COLUMNS = ("prompt", "completion", "dialect")
 RELEASED_FILE = re.compile(r"Dialect(ID|MT)_(?P<corpus>[A-Za-z]+)_(?P<languages>[a-z_]+)_samples\.csv")
 RELEASED_FOLDER = re.compile(r"(?P<model>.+)_(mono|crosslingual|mt)[a-z]*(-(?P<shots>\d+)-shot)?")
@@ -44,16 +44,16 @@ CODES = {name.lower(): code for code, name in LANGUAGES.items()}
 
 
 @dataclass
-class GivenSet:
+class OutputSet:
     """The outputs of one model for one task.
 
     Attributes:
         model: The model's name.
-        task: As ours, with `|k`: `alqasida_mono:btec_egy|0`; `own` for the corpus where a file names none.
-        released: Whether it is a released set, so that the rows of other dialects are in the same order.
+        task: With `|k`, as in the catalogue: `alqasida_mono:btec_egy|0`. The corpus is `own` if the file has no genre.
+        released: Whether it is a released set. Released sets of all dialects have their rows in the same order.
         rows: Prepared rows, as those of our sets.
-        outputs: One of each row.
-        prompts: What the model was asked after few-shot examples, `Q: ...`; the rows' prompts without such.
+        outputs: An output for each row.
+        prompts: A prompt for each row: `Q: ...` after few-shot examples.
     """
 
     model: str
@@ -65,30 +65,30 @@ class GivenSet:
 
     @property
     def group(self) -> str:
-        """The group of the task, which says how it is asked and scored."""
+        """The group of the task."""
         return self.task.partition(":")[0]
 
 
 def score_outputs(pred: Sequence[Path], output_dir: Path) -> str:
-    """Scores outputs, writes results and details as a run has them, and returns what is printed of each model.
+    """Scores outputs, writes results and details, and returns the summary of each model as text.
 
     Raises:
         CulturevalError: A file is not understood, or a scoring model cannot be used.
     """
     started = time.time()
-    models: dict[str, list[GivenSet]] = {}
-    for one in read_outputs(pred):
-        models.setdefault(safe_name(one.model), []).append(one)
-    groups = dict.fromkeys(one.group for members in models.values() for one in members)
+    models: dict[str, list[OutputSet]] = {}
+    for subset in read_outputs(pred):
+        models.setdefault(safe_name(subset.model), []).append(subset)
+    groups = dict.fromkeys(subset.group for members in models.values() for subset in members)
     all_of([instrument.check for group in groups if (instrument := KINDS[group].instrument)])
     processes.finish()
-    details = {model: {one.task: _details(one) for one in members} for model, members in models.items()}
+    details = {model: {subset.task: _details(subset) for subset in members} for model, members in models.items()}
     texts = []
     for model, members in models.items():
-        tasks = {one.task: _task_record(one) for one in members}
+        tasks = {subset.task: _task_record(subset) for subset in members}
         by_group: dict[str, list[TaskRecord]] = {}
-        for one in members:
-            by_group.setdefault(f"{one.group}|{tasks[one.task].shots}", []).append(tasks[one.task])
+        for subset in members:
+            by_group.setdefault(f"{subset.group}|{tasks[subset.task].shots}", []).append(tasks[subset.task])
         signatures = tuple(_signature(name, found) for name, found in by_group.items())
         record = run_record(started, tasks, signatures, ModelRecord(backend="outputs made elsewhere"))
         file = save_run(output_dir, model, details[model], record).file
@@ -97,40 +97,40 @@ def score_outputs(pred: Sequence[Path], output_dir: Path) -> str:
     return "\n\n".join(texts)
 
 
-def _details(one: GivenSet) -> list[dict[str, Any]]:
-    """The rows of the details, as LightEval's own run of the task would log them."""
+def _details(subset: OutputSet) -> list[dict[str, Any]]:
+    """The rows of the details, as LightEval logs them."""
     from lighteval.metrics import apply_metric
     from lighteval.models.model_output import ModelResponse
 
     docs = []
-    for number, (row, prompt) in enumerate(zip(one.rows, one.prompts, strict=True)):
-        doc = KINDS[one.group].prompt(row, one.task)
+    for number, (row, prompt) in enumerate(zip(subset.rows, subset.prompts, strict=True)):
+        doc = KINDS[subset.group].prompt(row, subset.task)
         doc.query, doc.id = prompt, str(number)
         docs.append(doc)
-    responses = [ModelResponse(text=[text], input=doc.query) for text, doc in zip(one.outputs, docs, strict=True)]
-    metrics = apply_metric(responses, docs, list(KINDS[one.group].metrics()))
+    responses = [ModelResponse(text=[text], input=doc.query) for text, doc in zip(subset.outputs, docs, strict=True)]
+    metrics = apply_metric(responses, docs, list(KINDS[subset.group].metrics()))
     return [
         {"doc": asdict(doc), "metric": metric, "model_response": asdict(response)}
         for doc, metric, response in zip(docs, metrics, responses, strict=True)
     ]
 
 
-def _task_record(one: GivenSet) -> TaskRecord:
-    """The record of a set: what the catalogue says of the task, or of its group where the corpus is the user's own."""
-    bare, shots = name_and_shots(one.task)
+def _task_record(subset: OutputSet) -> TaskRecord:
+    """The record of a set, from the catalogue's task, or from a task of its group if the corpus is unknown."""
+    bare, shots = name_and_shots(subset.task)
     known = all_tasks().get(bare)
-    other = next(task.task for task in all_tasks().values() if task.group == one.group)
-    (record,) = task_records({f"{known.task if known else other}|{shots}": {}}, None).values()
+    task_of_group = next(task.task for task in all_tasks().values() if task.group == subset.group)
+    (record,) = task_records({f"{known.task if known else task_of_group}|{shots}": {}}, None).values()
     corpus = bare.partition(":")[2]
-    own = {} if known else {"task": one.task, "subset": corpus, "benchmark": OWN, "domain": "", "expected_rows": None}
-    given = {
-        "rows": len(one.rows),
+    of_corpus = {"task": subset.task, "subset": corpus, "benchmark": OWN, "domain": "", "expected_rows": None}
+    fields = {
+        "rows": len(subset.rows),
         "form": FORM,
-        "source": ", ".join(dict.fromkeys(row["source_row"].rpartition(":")[0] for row in one.rows)),
-        "rows_hash": prompts_hash([row["prompt"] for row in one.rows]),
-        "prompt_hash": FORM if one.group == "alqasida_mt" else which_prompts(one.rows),
+        "source": ", ".join(dict.fromkeys(row["source_row"].rpartition(":")[0] for row in subset.rows)),
+        "rows_hash": prompts_hash([row["prompt"] for row in subset.rows]),
+        "prompt_hash": FORM if subset.group == "alqasida_mt" else which_prompts(subset.rows),
     }
-    return record.model_copy(update=own | given)
+    return record.model_copy(update=fields if known else of_corpus | fields)
 
 
 def _signature(name: str, tasks: Sequence[TaskRecord]) -> SignatureRecord:
@@ -151,42 +151,41 @@ def _signature(name: str, tasks: Sequence[TaskRecord]) -> SignatureRecord:
     )
 
 
-def read_outputs(paths: Sequence[Path]) -> list[GivenSet]:
+def read_outputs(paths: Sequence[Path]) -> list[OutputSet]:
     """The outputs of files, by model and task.
 
     Args:
-        paths: CSV, TSV, JSON, JSON-lines or parquet files with the columns `prompt`, `completion`, `dialect` (a code or
-            an English name; of a translation the language of the completion), and, where they are known, `reference`
-            (of a translation, whose prompt is AL-QASIDA's), `genre` and `model`; `Dialect..._samples.csv` of the
-            authors' repository; or folders of these.
+        paths: CSV, TSV, JSON, JSON-lines or parquet files, `Dialect..._samples.csv` of the authors' repository, or
+            folders of these. Columns: `prompt`, `completion`, `dialect` (a code or an English name; in translations the
+            language of the completion); optional `reference` (translations only), `genre` and `model`.
 
     Raises:
-        CulturevalError: A file cannot be read, lacks a column, or has a row that is not understood.
+        CulturevalError: A file cannot be read, a column is missing, or a row is not understood.
     """
     files = [file for path in paths for file in (sorted(path.rglob("*_samples.csv")) if path.is_dir() else [path])]
     if not files:
         raise CulturevalError(f"{', '.join(map(str, paths))}: no file of outputs (Dialect..._samples.csv).")
-    found: dict[tuple[str, str], GivenSet] = {}
+    found: dict[tuple[str, str], OutputSet] = {}
     for file in files:
         rows = read_rows(file)
         if not rows:
             raise CulturevalError(f"{file} has no rows.")
-        released = "generations" in rows[0]
-        given = _released_rows(file, rows) if released else _own_rows(file, rows)
-        for number, row in enumerate(given):
+        is_released = "generations" in rows[0]
+        answers = _released_rows(file, rows) if is_released else _rows_with_texts(file, rows)
+        for number, row in enumerate(answers):
             try:
-                _add(found, row, f"{file.name}:{number}", released)
+                _add(found, row, f"{file.name}:{number}", is_released)
             except BadRow as error:
                 raise CulturevalError(
                     f"{file}, row {number + 1}: column {error.column!r} {error.reason} (value: {shorten(error.value)})."
                 ) from error
-    for one in found.values():
-        _name_clusters(one)
+    for subset in found.values():
+        _name_clusters(subset)
     return list(found.values())
 
 
-def _own_rows(file: Path, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The rows with texts: an answer may be null, but its column may not be missing."""
+def _rows_with_texts(file: Path, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The rows, checked: a completion may be null, but its column may not be missing."""
     columns = list(rows[0])
     for name in COLUMNS:
         if name not in columns:
@@ -202,13 +201,13 @@ def _own_rows(file: Path, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, A
 
 
 def _released_rows(file: Path, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The rows of a released file in our columns; its name and folder say what they are."""
+    """The rows of a released file in our columns; the names of file and folder give the set."""
     name, folder = RELEASED_FILE.fullmatch(file.name), RELEASED_FOLDER.fullmatch(file.parent.name)
     if not name:
         raise CulturevalError(
-            f"{file} has the column 'generations' of the released files, whose names say their set: "
-            "DialectID_BTEC_egy_samples.csv, DialectMT_FLORES_eng_to_sau_samples.csv. Rename it, or name the columns "
-            f"{', '.join(COLUMNS)}."
+            f"{file} has the column 'generations' of the released files, but not the name of one, such as "
+            "DialectID_BTEC_egy_samples.csv or DialectMT_FLORES_eng_to_sau_samples.csv. Rename the file, or rename its "
+            f"columns to {', '.join(COLUMNS)}."
         )
     source, _, target = name["languages"].partition("_to_")
     about = {"model": folder["model"] if folder else file.stem, "genre": name["corpus"].lower()}
@@ -220,7 +219,7 @@ def _released_rows(file: Path, rows: Sequence[Mapping[str, Any]]) -> list[dict[s
 
 
 def _released_row(row: Mapping[str, Any], translated: bool) -> dict[str, Any]:
-    """Plain columns (`prompts`, `generations`), or Python's notation of turns and of a list of one text."""
+    """A row with plain columns (`prompts`, `generations`), or with Python lists of turns and texts as strings."""
     if "_raw_turns" in row:
         prompt = ast.literal_eval(row["_raw_turns"])[-1]["content"][0]["text"]
         output = ast.literal_eval(row["generations"] or "['']")[0]
@@ -231,7 +230,7 @@ def _released_row(row: Mapping[str, Any], translated: bool) -> dict[str, Any]:
     return {"prompt": prompt, "completion": output or ""} | reference | {k: v for k, v in features.items() if v}
 
 
-def _add(found: dict[tuple[str, str], GivenSet], row: dict[str, Any], place: str, released: bool) -> None:
+def _add(found: dict[tuple[str, str], OutputSet], row: dict[str, Any], place: str, released: bool) -> None:
     asked = str(row.get("prompt") or "")
     _, examples, last = asked.rpartition("\n\nQ: ") if row["shots"] else ("", "", asked)
     row["prompt"] = last.removesuffix("\nA:") if examples else asked
@@ -245,14 +244,14 @@ def _add(found: dict[tuple[str, str], GivenSet], row: dict[str, Any], place: str
     else:
         prepared = prepare_request({column: cell for column, cell in row.items() if column != "answer"}, Preparation())
     key = (str(row["model"]), f"alqasida_{kind}:{name.corpus}_{pair}|{row['shots']}")
-    one = found.setdefault(key, GivenSet(*key, released))
-    one.rows.append(prepared | {"source_row": place, "form": FORM})
-    one.outputs.append(str(row.get("completion") or ""))
-    one.prompts.append(f"Q: {last}" if examples else row["prompt"])
+    subset = found.setdefault(key, OutputSet(*key, released))
+    subset.rows.append(prepared | {"source_row": place, "form": FORM})
+    subset.outputs.append(str(row.get("completion") or ""))
+    subset.prompts.append(f"Q: {last}" if examples else row["prompt"])
 
 
 def _set_name(row: dict[str, Any]) -> SetName:
-    """The set of a row, whose languages become codes."""
+    """The set of a row; replaces the row's dialect by its code."""
     if not re.fullmatch("[a-z]+", str(row["genre"])):
         raise BadRow("genre", row["genre"], "is not a word of small letters")
     row["dialect"] = _code(row, "dialect", row.get("dialect"))
@@ -261,12 +260,12 @@ def _set_name(row: dict[str, Any]) -> SetName:
         if asked:
             raise BadRow("reference", None, "is null or empty, but the prompt asks for a translation")
         if row["dialect"] not in DIALECTS:
-            raise BadRow("dialect", row["dialect"], "is no dialect, and the row has no `reference` of a translation")
+            raise BadRow("dialect", row["dialect"], "is no dialect, and the row has no `reference`")
         return SetName(row["genre"], row["dialect"], row["dialect"], False)
     if not asked:
-        raise BadRow("prompt", row["prompt"], "is not AL-QASIDA's prompt of a translation, which names both languages")
+        raise BadRow("prompt", row["prompt"], "is not AL-QASIDA's translation prompt, which names both languages")
     if _code(row, "prompt", asked["target"]) != row["dialect"]:
-        raise BadRow("dialect", row["dialect"], f"is not what the prompt asks for, {asked['target']}")
+        raise BadRow("dialect", row["dialect"], f"is not the language that the prompt asks for, {asked['target']}")
     return SetName(row["genre"], _code(row, "prompt", asked["source"]), row["dialect"], False)
 
 
@@ -279,17 +278,17 @@ def _code(row: Mapping[str, Any], column: str, language: Any) -> str:
     return code
 
 
-def _name_clusters(one: GivenSet) -> None:
-    """The same request, at other places or asked again, is one cluster; those of released sets have our names."""
-    corpus, _, language = name_and_shots(one.task)[0].partition(":")[2].partition("_")
-    cross = one.task.startswith("alqasida_cross")
+def _name_clusters(subset: OutputSet) -> None:
+    """Names clusters: all rows of one request are a cluster, named in released sets as in our runs."""
+    corpus, _, language = name_and_shots(subset.task)[0].partition(":")[2].partition("_")
+    cross = subset.task.startswith("alqasida_cross")
     if cross:
-        firsts = same_requests(one.rows, SetName(corpus, language, language, False))
+        firsts = same_requests(subset.rows, SetName(corpus, language, language, False))
     else:
         places: dict[str, int] = {}
-        firsts = [places.setdefault(row["prompt"], number) for number, row in enumerate(one.rows)]
-    for row, first in zip(one.rows, firsts, strict=True):
-        text = one.rows[first]["prompt"]
+        firsts = [places.setdefault(row["prompt"], number) for number, row in enumerate(subset.rows)]
+    for row, first in zip(subset.rows, firsts, strict=True):
+        text = subset.rows[first]["prompt"]
         bare = text.replace(LANGUAGES[language], "") if cross else text
-        known = one.released and corpus not in OWN_ITEMS
-        row["cluster"] = f"{corpus}:{first if known else short_hash(bare)}"
+        ours = subset.released and corpus not in OWN_ITEMS
+        row["cluster"] = f"{corpus}:{first if ours else short_hash(bare)}"

@@ -1,7 +1,7 @@
 """AL-QASIDA's tables: ADI2 of requests by dialect and genre, translation by corpus and direction, judges.
 
-Paper: arXiv 2412.04193, Figures 3 to 6, 9 and 10, whose numbers its repository holds (`published.csv`). Ours: standard
-errors, the average over all sets and the gain over the untranslated source.
+Paper: arXiv 2412.04193, Figures 3 to 6, 9 and 10; `published.csv` has their numbers from its repository.
+Ours: standard errors, the average over all sets and the gain over the untranslated source.
 """
 
 from collections import defaultdict
@@ -15,10 +15,10 @@ from cultureval.metrics.alqasida.names import ADI2, GAIN, NAMES
 from cultureval.runs.loading import Run
 from cultureval.runs.table import (
     AVERAGE,
-    Given,
     Mean,
     Numbers,
     Place,
+    ScoreNames,
     Table,
     equal,
     judges_of,
@@ -41,7 +41,7 @@ DIRECTIONS = {
     "dialect_to_msa": "dialect to MSA",
     "msa_to_dialect": "MSA to dialect",
 }
-# Their published cross-lingual numbers leave out what the profile `released` leaves out.
+# Models whose published cross-lingual numbers are of the profile `released`.
 RELEASED_PROFILE = ("c4ai-command-r-v01", "c4ai-command-r-plus", "command-r-base", "command-r-plus-base", "gpt-4o")
 CRITERIA = {  # template and criterion, as in metrics' names
     "adherence_adherence": "Adherence (1-3)",
@@ -60,13 +60,13 @@ class _Set(NamedTuple):
     label: str
 
 
-def tables(given: Given, suite: str = SUITE) -> list[Table]:
-    """Requests, translations, then a table a judge.
+def tables(score_names: ScoreNames, suite: str = SUITE) -> list[Table]:
+    """The tables of requests and translations, and a table for each judge.
 
     Args:
         suite: `alqasida`, or `alqasida_dev` for the development sets.
     """
-    sets = {kind: _sets(suite, kind, given) for kind in (*KINDS, TRANSLATION)}
+    sets = {kind: _sets(suite, kind, score_names) for kind in (*KINDS, TRANSLATION)}
     numbers = published_numbers() if suite == SUITE else {}
     unit = "spBLEU 0 to 100, gain over the untranslated source"
     return [
@@ -79,7 +79,7 @@ def tables(given: Given, suite: str = SUITE) -> list[Table]:
             notes=partial(_notes, suite=suite),
         ),
         Table("AL-QASIDA, translations", _translations(sets[TRANSLATION]), unit, published=numbers),
-        *(_judge_table(judge, sets, given) for judge in judges_of(given, CRITERIA)),
+        *(_judge_table(judge, sets, score_names) for judge in judges_of(score_names, CRITERIA)),
     ]
 
 
@@ -95,12 +95,12 @@ def published_numbers() -> dict[str, Numbers]:
     }
 
 
-def _sets(suite: str, kind: str, given: Given) -> list[_Set]:
-    """The paper's sets; those of other prompts (`cultureval score alqasida`) where a run has none of the paper's."""
+def _sets(suite: str, kind: str, score_names: ScoreNames) -> list[_Set]:
+    """The paper's sets; if a run has none of them, its own sets (`cultureval score alqasida`)."""
     group = f"{suite}_{kind}"
-    known = {task.task: task.benchmark for task in all_tasks().values() if task.group == group}
-    others = {task: "" for task in given if task.partition(":")[0] == group and task not in known}
-    chosen = known if not others or any(task in given for task in known) else others
+    of_paper = {task.task: task.benchmark for task in all_tasks().values() if task.group == group}
+    of_user = {task: "" for task in score_names if task.partition(":")[0] == group and task not in of_paper}
+    chosen = of_paper if not of_user or any(task in score_names for task in of_paper) else of_user
     return [_set_of(task, genre) for task, genre in chosen.items()]
 
 
@@ -112,22 +112,22 @@ def _set_of(task: str, genre: str) -> _Set:
 
 
 def _requests(sets: Mapping[str, Sequence[_Set]]) -> dict[Place, Mean]:
-    """A row a dialect (the mean of its genres), the average of all sets, a row a genre."""
+    """A row for each dialect (the mean of its genres), the average of all sets, a row for each genre."""
     groups: tuple[dict[Place, list[tuple[str, str]]], ...] = ({}, {}, {})
     for kind, column in KINDS.items():
-        for one in sets[kind]:
-            for group, row in zip(groups, (one.label, AVERAGE, one.genre), strict=True):
-                group.setdefault((row, column), []).append((one.task, ADI2))
+        for member in sets[kind]:
+            for group, row in zip(groups, (member.label, AVERAGE, member.genre), strict=True):
+                group.setdefault((row, column), []).append((member.task, ADI2))
     dialects, average, genres = groups
     found = {place: dialects[place] for place in sorted(dialects, key=itemgetter(0))} | average | genres
     return {place: Mean(equal(parts), 100, 1, of_present=place[0] != AVERAGE) for place, parts in found.items()}
 
 
 def _translations(sets: Sequence[_Set]) -> dict[Place, Mean]:
-    """A row a direction, and a column a corpus: means over dialects."""
+    """Means over dialects: a row for each direction, a column for each corpus."""
     members: dict[Place, list[str]] = defaultdict(list)
-    for one in sorted(sets, key=lambda one: list(DIRECTIONS.values()).index(one.label)):
-        members[one.label, one.genre].append(one.task)
+    for member in sorted(sets, key=lambda member: list(DIRECTIONS.values()).index(member.label)):
+        members[member.label, member.genre].append(member.task)
     cells: dict[Place, Mean] = {}
     for (label, genre), tasks in members.items():
         cells[label, genre] = Mean(equal((task, SPBLEU) for task in tasks), digits=1, of_present=True)
@@ -136,27 +136,27 @@ def _translations(sets: Sequence[_Set]) -> dict[Place, Mean]:
     return cells
 
 
-def _judge_table(judge: str, sets: Mapping[str, Sequence[_Set]], given: Given) -> Table:
-    """A judge's means over the sets of each kind, on the scales of the paper's people, who rated two dialects."""
+def _judge_table(judge: str, sets: Mapping[str, Sequence[_Set]], score_names: ScoreNames) -> Table:
+    """A judge's means over the sets of each kind, on the scales of the paper's human ratings."""
     cells: dict[Place, Mean] = {}
     for kind, label in {**KINDS, TRANSLATION: "translation"}.items():
         for criterion, column in CRITERIA.items():
             metric = f"judge_{judge}_{criterion}"
-            members = [one.task for one in sets[kind] if metric in given.get(one.task, ())]
+            members = [member.task for member in sets[kind] if metric in score_names.get(member.task, ())]
             if members:
                 cells[label, column] = Mean(equal((task, metric) for task in members))
     return Table("AL-QASIDA by judge", cells, "1 to 5", judge=judge)
 
 
 def _notes(run: Run, shots: int, suite: str) -> list[str]:
-    """Which numbers of the paper are of another profile, and which sets have other prompts than the paper's."""
-    requests = [one for one in run.tasks_of(suite) if one.shots == shots and not one.group.endswith(TRANSLATION)]
-    cross = suite == SUITE and not shots and any(one.group.endswith("cross") for one in requests)
+    """Notes on published numbers of another profile, and on sets with other prompts than the paper's."""
+    requests = [task for task in run.tasks_of(suite) if task.shots == shots and not task.group.endswith(TRANSLATION)]
+    cross = suite == SUITE and not shots and any(task.group.endswith("cross") for task in requests)
     notes = []
     if cross and published_model(run.model, RELEASED_PROFILE):
         notes = ["The paper's cross-lingual numbers leave replies without a line of five words out."]
-    others = [name_and_shots(one.task)[0].partition("_")[2] for one in requests if one.prompt_hash == NOT_PUBLISHED]
-    if others:
-        told = f"{NOT_PUBLISHED[0].upper()}{NOT_PUBLISHED[1:]}: {shown_names(others, 3)}"
-        notes.append(f"{told} ({len(others)} of {len(requests)} sets).")
+    names = [name_and_shots(task.task)[0].partition("_")[2] for task in requests if task.prompt_hash == NOT_PUBLISHED]
+    if names:
+        lead = f"{NOT_PUBLISHED[0].upper()}{NOT_PUBLISHED[1:]}: {shown_names(names, 3)}"
+        notes.append(f"{lead} ({len(names)} of {len(requests)} sets).")
     return notes

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cultureval.metrics.code.judging import Solution, SolutionVerdict, check_canonical_solutions, judge_with_canonicals
-from cultureval.metrics.code.report import failing_canonicals, judge_name, named
+from cultureval.metrics.code.report import failing_canonicals, judge_name, verdict_row
 from cultureval.reports.code.result_files import evalplus_results, task_rows, write_run
 from cultureval.reports.code.samples import Sample, check_complete, read_samples
 from cultureval.reports.submissions import safe_name
@@ -102,7 +102,7 @@ def _reliability(found: Sequence[Sample], verdicts: Sequence[SolutionVerdict]) -
     return {
         "tasks": len({sample.task_id for sample in found}),
         "samples": len(found),
-        "not_judged": [named(one) for one in verdicts if "not_judged" in (one.base, one.plus)],
+        "not_judged": [verdict_row(one) for one in verdicts if "not_judged" in (one.base, one.plus)],
         "rewritten": [f"{sample.task_id} sample {sample.number}" for sample in found if sample.rewritten],
         "cut": [f"{sample.task_id} sample {sample.number}" for sample in found if sample.cut],
     }

@@ -1,1 +1,1 @@
-"""Comparisons of runs: what keeps them apart, paired tests, items that flipped, the size of what can be seen."""
+"""Comparisons of runs: differences of protocols, paired tests, items that flipped, power of a test."""

@@ -1,4 +1,4 @@
-"""`cultureval compare --plan`: the smallest difference that so many items can show, before anything is run."""
+"""`cultureval compare --plan`: the smallest difference that a test with a number of items can find."""
 
 import math
 from collections.abc import Sequence
@@ -24,16 +24,16 @@ def plan(counts: Sequence[str], discordant: float, power: float, tests: int | No
     """
     if not (0 < discordant <= 1 and 0 < power < 1):
         raise CulturevalError("--discordant must be above 0 and at most 1, and --power between 0 and 1.")
-    if wrong := [one for one in counts if not one.isdecimal() or not int(one)]:
+    if wrong := [count for count in counts if not count.isdecimal() or not int(count)]:
         raise CulturevalError(f"--plan {wrong[0]}: give the number of items of the test, 1 or more.")
     family, rows = tests or len(counts), []
     for count in counts:
         found = [smallest_difference(int(count), discordant, number, power) for number in (1, family)]
-        rows.append([count, *("too few" if one is None or one > discordant else f"{one:.4f}" for one in found)])
+        rows.append([count, *("too few" if least is None or least > discordant else f"{least:.4f}" for least in found)])
     lead = (
-        f"The smallest difference of two models that a paired test at 5 % finds with {100 * power:.0f} % probability, "
-        f"alone and as one of {family} tested together, where one model alone has {100 * discordant:g} % of the items "
-        "right. On the scale of an item's score: 0.01 of an accuracy is one point."
+        f"The smallest difference of two models that a paired test at 5 % finds with {100 * power:.0f} % probability: "
+        f"as a single test, and as one of {family} tests. Exactly one of the two models has {100 * discordant:g} % of "
+        "the items right. The scale is that of an item's score: 0.01 of an accuracy is one point."
     )
     return f"{wrapped(lead)}\n\n{terminal_table(HEADER, rows, 'r')}"
 

@@ -1,4 +1,4 @@
-"""`cultureval compare RUN_A RUN_B [...]`: tables for people, and files with everything."""
+"""`cultureval compare RUN_A RUN_B [...]`: tables for people, and files with all differences."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,9 +29,9 @@ from cultureval.runtime.rounding import printed_or_na, without_nan
 
 HEADER = ("", "metric", "items", "first", "second", "difference", "95% interval", "p", "p (Holm)")
 LEAD = (
-    "Scores are on the scale of their metric, as in results files: a share is 0 to 1 where `show` prints percent. "
-    "Differences are first minus second on the same items; items that share an image, a poem or a passage vary "
-    "together. A missing item counts as the worst score in the difference, its interval and p."
+    "Scores are on the scale of their metric, as in results files: a share is 0 to 1. Differences are first minus "
+    "second on the same items. Items that share an image, a poem or a passage are one cluster. A missing item counts "
+    "as the worst score in the difference, its interval and p."
 )
 FAMILIES = "Holm's p-values are for all groups and averages of this command; those of subsets are for all subsets."
 FIELDS = (
@@ -43,7 +43,7 @@ Flip = dict[str, Any]  # an item in which two runs differ
 
 
 class Compared(NamedTuple):
-    """A comparison: text for the terminal, the same and more as a document for JSON, and the files written."""
+    """A comparison: text for the terminal, data for JSON, and the files written."""
 
     text: str
     document: dict[str, Any]
@@ -68,17 +68,17 @@ def compare_all(
         paths: As of `load_sides`.
         output_dir: A new or empty folder; None: nothing is written.
         metrics: As of `compare`, like `allowed`, `draws` and `seed`.
-        most_items: At most so many items that differ are shown each way.
-        subsets: Whether subsets are in the text; the files have them.
-        isolate: Whether right-to-left lines stand between isolates, as on a terminal.
+        most_items: At most so many items are shown for each winner.
+        subsets: Whether subsets are in the text; the files always have them.
+        isolate: Whether right-to-left lines are isolated for a terminal.
 
     Raises:
-        CulturevalError: As of `compare`; or the folder holds something else.
+        CulturevalError: As of `compare`; or the folder is not empty.
     """
     require_new_folder(output_dir)
-    runs, left_out = load_sides(paths)
+    runs, sentences_left_out = load_sides(paths)
     found = compare(runs, metrics, allowed, draws, seed)
-    found = found._replace(notes=[*left_out, *found.notes])
+    found = found._replace(notes=[*sentences_left_out, *found.notes])
     files = {run.name: "/".join(run.file.parts[-2:]) for run in runs}  # without folders of this machine
     document = {"runs": files, "metrics": [*metrics], "allowed": [*allowed], "draws": draws, "seed": seed}
     document |= {"warnings": found.warnings, "notes": found.notes, "differences": [*map(row_record, found.rows)]}
@@ -88,9 +88,9 @@ def compare_all(
 
 
 def require_new_folder(folder: Path | None) -> None:
-    """Refuses a folder that holds anything; None: nothing is written."""
+    """Refuses a folder that is not empty; None: nothing is written."""
     if folder and folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
-        raise CulturevalError(f"--output-dir {folder} has other files, which stay as they are: name a new folder.")
+        raise CulturevalError(f"--output-dir {folder} is not empty, and nothing in it is replaced: name a new folder.")
 
 
 def write_files(found: Comparison, folder: Path) -> list[Path]:
@@ -107,7 +107,7 @@ def write_files(found: Comparison, folder: Path) -> list[Path]:
 
 
 def row_record(row: Row) -> dict[str, Any]:
-    """A row of differences.csv; what is unknown is None."""
+    """A row of differences.csv; unknown values are None."""
     found = {name: getattr(row, name) for name in ("level", "name", "metric", "first", "second")}
     for side, score, missing in zip(("first", "second"), row.scores, row.pair.missing, strict=True):
         found |= {f"{side}_score": score and score.value, f"{side}_error": score and score.error}
@@ -122,7 +122,7 @@ def p_text(p_value: float) -> str:
 
 
 def items_text(row: Row) -> str:
-    """Of how many items a row is: `900 in 300 clusters, 9 and 0 missing`."""
+    """The number of items of a row: `900 in 300, 9 and 0 missing` (300: clusters)."""
     found = row.pair
     text = f"{found.items}" if found.clusters == found.items else f"{found.items} in {found.clusters}"
     return text + (f", {' and '.join(map(str, found.missing))} missing" if any(found.missing) else "")
@@ -137,12 +137,12 @@ def tested_cells(row: Row, digits: int) -> list[str]:
 
 
 def _text(found: Comparison, shown: Sequence[Row], most_items: int, isolate: bool) -> str:
-    """The warnings, a table a pair with the items that differ most, and the notes."""
+    """The warnings, a table for each pair with the items that differ most, and the notes."""
     parts = [*map(wrapped, found.warnings), wrapped(LEAD)]
     for two in found.pairs:
-        if ours := _of_pair(two, shown):
+        if rows := _of_pair(two, shown):
             title = f"{two.first.name} minus {two.second.name}"
-            parts.append(terminal_table(HEADER, [_cells(row) for row in ours], "llr", title))
+            parts.append(terminal_table(HEADER, [_cells(row) for row in rows], "llr", title))
             parts += _shown_flips(two, _places(two, found.rows), most_items, isolate) if most_items else []
     parts += [wrapped(FAMILIES), *map(wrapped, found.notes)]
     return escaped("\n\n".join(parts), keep="\n\t\u2068\u2069")
@@ -160,12 +160,12 @@ def _of_pair(two: TwoRuns, rows: Iterable[Row]) -> list[Row]:
 
 
 def _places(two: TwoRuns, rows: Iterable[Row]) -> list[Place]:
-    """The scores of a pair's rows, without those that a suite's number alone is made of."""
+    """The scores of a pair's rows, without those of averages."""
     return list(dict.fromkeys(place for row in _of_pair(two, rows) if row.level != AVERAGE for place in row.parts))
 
 
 def flips_of(two: TwoRuns, place: Place) -> list[Flip]:
-    """The items that both runs have a score of and whose scores differ: names and both scores."""
+    """The items that both runs scored differently: names and both scores."""
     frame, names = two.items[place], (two.first.name, two.second.name)
     counts = frame[(frame["den"] > 0).to_numpy()]
     scores = (counts["num"] / counts["den"]).groupby([counts["item"], counts["run"]], observed=True).first()
@@ -185,9 +185,9 @@ def with_texts(two: TwoRuns, place: Place, flips: Sequence[Flip]) -> list[Flip]:
     firsts, seconds = (_rows(run, place, items) for run in (two.first, two.second))
     return [
         flip
-        | {"prompt": one["doc"]["query"], "gold": gold_of(one)}
-        | {"first_answer": answer_of(one, place[1]), "second_answer": answer_of(other, place[1])}
-        for flip, one, other in zip(flips, firsts, seconds, strict=True)
+        | {"prompt": first_row["doc"]["query"], "gold": gold_of(first_row)}
+        | {"first_answer": answer_of(first_row, place[1]), "second_answer": answer_of(second_row, place[1])}
+        for flip, first_row, second_row in zip(flips, firsts, seconds, strict=True)
     ]
 
 
@@ -200,7 +200,7 @@ def _rows(run: Run, place: Place, items: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def _shown_flips(two: TwoRuns, places: Sequence[Place], most: int, isolate: bool) -> Iterable[str]:
-    """The largest differences, at most so many each way."""
+    """The items with the largest differences, at most `most` for each winner."""
     flips = [flip for place in places for flip in flips_of(two, place)]
     flips.sort(key=lambda flip: -abs(flip["first_score"] - flip["second_score"]))
     for better, worse, sign in ((two.first.name, two.second.name, 1), (two.second.name, two.first.name, -1)):

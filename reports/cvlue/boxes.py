@@ -16,13 +16,13 @@ GOLD, PREDICTED = "#1a9850", "#d73027"
 
 
 def draw_sample(row: Row, path: Path) -> str | None:
-    """Writes the picture of a row of the details that has a box; returns what the colours mean, None without a box.
+    """Writes the picture of a row of the details; returns the meaning of the colours, None for a row without a box.
 
     Args:
         path: Ends in .png; its folder is created.
 
     Raises:
-        CulturevalError: It has another suffix, or the image is not in this machine's store.
+        CulturevalError: `path` has another suffix, or the image is not in this machine's store.
     """
     if not all(specific_of(row["doc"]).get(name) for name in ("box", "size")):
         return None
@@ -34,7 +34,7 @@ def draw_sample(row: Row, path: Path) -> str | None:
 
 
 def draw_boxes(row: Row, path: Path) -> None:
-    """The image with the gold box and the predicted ones, as PNG; only images in this machine's store are opened."""
+    """Draws the gold and predicted boxes on the image, as PNG; opens only images in this machine's store."""
     from PIL import ImageDraw
 
     specific: BoxSpecific = specific_of(row["doc"])

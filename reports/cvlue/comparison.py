@@ -13,24 +13,24 @@ from cultureval.runtime.errors import CulturevalError, escaped
 from cultureval.runtime.rounding import printed
 
 SUITE = "cvlue"
-OTHER_SPLIT = "the paper's test split was not released, so that no difference to its numbers is computed"
+OTHER_SPLIT = "the paper's numbers are of a test split that was not released, so there are no differences"
 
 
 def beside_the_paper(paths: Sequence[Path], *_: object) -> tuple[str, list[Path]]:
-    """A table for Chinese and one for English: a column a run, then a column for each of the paper's models; no files.
+    """Tables for Chinese and English with a column for each run and for each of the paper's models; no files.
 
     Raises:
         CulturevalError: There is no run of CVLUE.
     """
     runs = load_sides(paths, least=1)[0]
-    own = {run.name: {one.name: one for one in tables_of(run) if one.suite == SUITE} for run in runs}
-    names = dict.fromkeys(name for tables in own.values() for name in tables)
+    tables_by_run = {run.name: {table.name: table for table in tables_of(run) if table.suite == SUITE} for run in runs}
+    names = dict.fromkeys(name for tables in tables_by_run.values() for name in tables)
     if not names:
         raise CulturevalError(f"{', '.join(map(str, paths))}: no run of CVLUE. Run `cultureval eval MODEL cvlue`.")
-    papers = {f"paper: {model}": {one.name: one for one in found} for model, found in published(SUITE).items()}
+    papers = {f"paper: {model}": {table.name: table for table in found} for model, found in published(SUITE).items()}
     texts = []
     for name in names:
-        columns = {label: tables[name] for label, tables in {**own, **papers}.items() if name in tables}
+        columns = {label: tables[name] for label, tables in {**tables_by_run, **papers}.items() if name in tables}
         places = dict.fromkeys(place for table in columns.values() for place in table.cells)
         rows = [[*place, *(_cell(table, place) for table in columns.values())] for place in places]
         title = f"{name}, {next(iter(columns.values())).unit}; {OTHER_SPLIT}"

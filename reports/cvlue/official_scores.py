@@ -31,26 +31,33 @@ OTHER = "other"
 
 
 def score_all(gold: Path, pred: Sequence[Path], output_dir: Path) -> ScoredSubmissions:
-    """Scores the tasks of folders with the released layout that are there, and their macro-average; see `score_task`.
+    """Scores all submitted tasks of folders with the released layout, and their macro-average; see `score_task`.
 
     Raises:
-        CulturevalError: Nothing could be scored; all problems of all tasks.
+        CulturevalError: No task could be scored; the message has all problems.
     """
     found: dict[str, ScoredSubmissions] = {}
-    problems, absent = ProblemList(), []
+    problems, not_submitted = ProblemList(), []
     for name in GOLD_FILES:
         if not any((path / file).is_file() for path in pred for file in PRED_FILES[name]):
-            absent.append(f"cvlue-{name} is not submitted: there is no {' or '.join(PRED_FILES[name])}.")
+            not_submitted.append(f"cvlue-{name} is not submitted: there is no {' or '.join(PRED_FILES[name])}.")
             continue
         with problems.collecting():
             found[name] = score_task(name, gold, pred, output_dir)
     if not found:
-        for sentence in absent:
+        for sentence in not_submitted:
             problems.add(CulturevalError(sentence))
         problems.raise_if_any()
-    tasks = {task: scored for one in found.values() for _, of_one in one.submissions for task, scored in of_one.items()}
+    tasks = {
+        task: scored
+        for task_scores in found.values()
+        for _, scored_tasks in task_scores.submissions
+        for task, scored in scored_tasks.items()
+    }
     totals = {name: means(name, tasks[f"cvlue_{name}"].rows) for name in found}
-    text = "\n".join([*(one.text for one in found.values()), *absent, macro_text(totals, output_dir)])
+    text = "\n".join(
+        [*(task_scores.text for task_scores in found.values()), *not_submitted, macro_text(totals, output_dir)]
+    )
     return ScoredSubmissions(text, [(pred, tasks)], list(problems.found))
 
 
@@ -83,7 +90,7 @@ def score_task(name: str, gold: Path, pred: Sequence[Path], output_dir: Path) ->
 
 
 def rows_of(name: str, gold: Any, replies: Sequence[Any]) -> list[ScoredRow]:
-    """The scored rows of a task, as a run of it has them: an image of retrieval with all of its captions is one.
+    """The scored rows of a task, as in a run. In retrieval an image with all of its captions is one row.
 
     Args:
         name: "itr", "vqa", "vg" or "vd".
@@ -104,7 +111,7 @@ def rows_of(name: str, gold: Any, replies: Sequence[Any]) -> list[ScoredRow]:
 
 
 def _retrieval_rows(items: Sequence[ScoredItem]) -> list[ScoredRow]:
-    """A row an image: its own recalls, and the mean of those of its captions, which counts as often as it has some."""
+    """A row for each image: its recalls, and its captions' mean recalls with the number of captions as weight."""
     values: dict[str, dict[str, list[float]]] = {}
     for item in items:
         for metric, value in item.scores.items():
@@ -112,8 +119,8 @@ def _retrieval_rows(items: Sequence[ScoredItem]) -> list[ScoredRow]:
     return [
         ScoredRow(
             image,
-            {metric: sum(some) / len(some) for metric, some in scores.items()}
-            | {metric + DEN: float(len(some)) for metric, some in scores.items()},
+            {metric: sum(captions) / len(captions) for metric, captions in scores.items()}
+            | {metric + DEN: float(len(captions)) for metric, captions in scores.items()},
             image,
         )
         for image, scores in values.items()
@@ -128,7 +135,7 @@ def id_of(name: str, record: Mapping[str, Any]) -> str:
 
 
 def _notes(name: str, replies: Sequence[Any], unanswered: int) -> list[str]:
-    """Sentences on what a scored submission lacks."""
+    """Sentences on missing parts of a submission."""
     if name == "itr" and len(replies) < len(PRED_FILES[name]):
         return [f"Only one of the two directions was submitted ({' and '.join(PRED_FILES[name])})."]
     if unanswered:
@@ -145,7 +152,7 @@ def write_tables(name: str, rows: Sequence[ScoredRow], output_dir: Path) -> str:
     stem.with_suffix(".json").write_text(json.dumps(table, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
     beside = {f"{metric}{end}" for metric in HEADLINES[name] for end in ("_low", "_high")}
     shown = [column for column in table[0] if not column.endswith(("_stderr", "_low", "_high")) or column in beside]
-    cells = [[_cell(row[one]) for one in shown] for row in table if row["level"] != "category"]
+    cells = [[_cell(row[column]) for column in shown] for row in table if row["level"] != "category"]
     return f"\ncvlue-{name}\n{terminal_table(shown, cells, 'llr')}"
 
 
@@ -158,18 +165,18 @@ def means(name: str, rows: Sequence[ScoredRow]) -> dict[str, float]:
 
 
 def breakdown(name: str, rows: Sequence[ScoredRow]) -> list[Row]:
-    """Rows of means: all first, then the 15 fields and the 92 categories that have items, in Table 4's order.
+    """Means of all items, then of the 15 fields and 92 categories that have items, in Table 4's order.
 
-    A row has `level` (all, field, category), `name`, `items` and for each metric a column, one of its standard error,
-    `<metric>_stderr`, and the bounds of its 95% interval, `<metric>_low` and `<metric>_high`, clustered by image; None
-    where there is one image.
+    A row has `level` (all, field, category), `name`, `items` and four columns for each metric: `<metric>`,
+    `<metric>_stderr`, and the ends of its 95% interval, `<metric>_low` and `<metric>_high`. Errors are clustered by
+    image, and None for a single image.
     """
     known = [*categories().values(), {"field": OTHER, "category": OTHER}]
-    levels = [("all", "all"), *((level, one[level]) for level in ("field", "category") for one in known)]
+    levels = [("all", "all"), *((level, category[level]) for level in ("field", "category") for category in known)]
     groups: dict[tuple[str, str], list[ScoredRow]] = {level: [] for level in levels}
     for row in rows:
-        of_row = {"all": "all"} | category_of(row.cluster)
-        for level in of_row.items():
+        labels = {"all": "all"} | category_of(row.cluster)
+        for level in labels.items():
             groups[level].append(row)
     scores = scores_of(f"cvlue_{name}|0", {"\t".join(level): members for level, members in groups.items() if members})
     metrics, table = list(scores["all\tall"]), list[Row]()
@@ -187,11 +194,11 @@ def macro_text(totals: Mapping[str, Mapping[str, float]], output_dir: Path) -> s
     """Writes the contest's macro-average of eleven numbers, by both versions of the scorers, and returns its text.
 
     Args:
-        totals: By task ("itr", ...) the means by metric; where some are missing there is no average.
+        totals: Task ("itr", ...) -> metric -> mean. If a number is missing, there is no average.
     """
-    wanted = [(task, name) for task, names in MACRO.items() for name in names]
-    if missing := [f"{task} {name}" for task, name in wanted if name not in totals.get(task, {})]:
-        return f"\nNo macro-average: {len(missing)} of {len(wanted)} numbers are missing ({shown_names(missing)})."
+    parts = [(task, name) for task, names in MACRO.items() for name in names]
+    if missing := [f"{task} {name}" for task, name in parts if name not in totals.get(task, {})]:
+        return f"\nNo macro-average: {len(missing)} of {len(parts)} numbers are missing ({shown_names(missing)})."
     released, contest = macro_average(totals, MACRO), macro_average(totals, CONTEST)
     content = {"macro_average": released, "macro_average_contest_2024": contest, "tasks": totals}
     (output_dir / "cvlue.json").write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
@@ -201,12 +208,12 @@ def macro_text(totals: Mapping[str, Mapping[str, float]], output_dir: Path) -> s
     )
 
 
-def _files(given: Sequence[Path], names: Sequence[str]) -> list[Path]:
-    """The given files, and files with the released names in given folders."""
-    files = [path / name for path in given if path.is_dir() for name in names if (path / name).is_file()]
-    files += [path for path in given if not path.is_dir()]
+def _files(paths: Sequence[Path], names: Sequence[str]) -> list[Path]:
+    """The paths that are files, and the files with the released names in folders."""
+    files = [path / name for path in paths if path.is_dir() for name in names if (path / name).is_file()]
+    files += [path for path in paths if not path.is_dir()]
     if not files:
-        raise CulturevalError(f"{given[0]} has none of {', '.join(names)}.")
+        raise CulturevalError(f"{paths[0]} has none of {', '.join(names)}.")
     return files
 
 

@@ -31,7 +31,7 @@ class GalleryEncoder(Protocol):
     """A dual encoder, as retrieval needs it.
 
     Attributes:
-        identity: Everything that its embeddings depend on: name, version, dtype, ...
+        identity: All settings that its embeddings depend on: name, version, dtype, ...
         truncated: Number of truncated texts so far.
     """
 
@@ -52,8 +52,8 @@ def evaluate_retrieval(galleries: Mapping[str, Gallery], encoder: GalleryEncoder
         galleries: By task name.
 
     Returns:
-        (text, path): the recalls with their standard errors, notes, and the signature of each task; and the file that
-        holds the text, beside the last results file.
+        (text, path): the recalls with standard errors, notes and signature of each task; and the file with this text,
+        beside the last results file.
     """
     lines: list[str] = []
     path, started = output_dir, time.time()
@@ -83,7 +83,7 @@ def write_submissions(name: str, gallery: Gallery, directions: Mapping[str, Dire
 
 
 def details_rows(name: str, gallery: Gallery, directions: Mapping[str, Direction]) -> list[dict[str, Any]]:
-    """Rows of LightEval's details, one per query: the query, its first ten items, its hits."""
+    """Rows of LightEval's details, one for each query: the query, its first ten items, its hits."""
     sizes = dict(zip(GALLERY_SIZES, (float(len(gallery.names)), float(len(gallery.texts))), strict=True))
     rows, metrics = [], []
     for direction, queries, items in (("TR", gallery.names, gallery.texts), ("IR", gallery.texts, gallery.names)):
@@ -121,11 +121,11 @@ def retrieval_record(name: str, gallery: Gallery, encoder: GalleryEncoder, start
 
 
 def retrieval_summary(name: str, gallery: Gallery, encoder: GalleryEncoder, scores: Mapping[str, Score]) -> str:
-    """The table, and notes."""
+    """The table of recalls, with notes."""
     title = f"\n{name}: {counted(len(gallery.images), 'image')}, {len(gallery.texts)} distinct captions"
     rows = [
-        [metric, printed(one.value, 4) + ("" if one.error is None else f" ± {printed(one.error, 4)}")]
-        for metric, one in scores.items()
+        [metric, printed(score.value, 4) + ("" if score.error is None else f" ± {printed(score.error, 4)}")]
+        for metric, score in scores.items()
         if metric not in GALLERY_SIZES
     ]
     lines = [terminal_table((), rows, "lr", title, indent=2)]

@@ -12,7 +12,7 @@ from cultureval.tasks.catalogue import all_tasks
 
 
 def write_run_files(run: Run) -> list[str]:
-    """Writes tables into `cvlue/<model>/<date>` of the run's output folder; returns a sentence that says where."""
+    """Writes tables into `cvlue/<model>/<date>` of the run's output folder; returns a sentence with the folder."""
     root, model = output_folder(run.file), model_folder(run.file)
     details = {name: run.details.get(f"cvlue_{name}|0") for name in GOLD_FILES}
     if not root or not model or not any(details.values()):
@@ -25,12 +25,12 @@ def write_run_files(run: Run) -> list[str]:
 
 
 def scored_rows(name: str, details: Path) -> list[ScoredRow]:
-    """The rows of a task's details ("itr", "vqa", "vg" or "vd") with the scores that are means."""
+    """The rows of a task's details ("itr", "vqa", "vg" or "vd") with the metrics that are means over items."""
     task = f"cvlue_{name}"
     means = [metric for metric in all_tasks()[task].metrics if not of_sums(f"{task}|0", metric)]
-    kept = {column for metric in means for column in (metric, metric + DEN)}
+    columns = {column for metric in means for column in (metric, metric + DEN)}
     rows = []
     for row in read_details(details, ["doc.specific", "metric"]).to_pylist():
-        specific, scores = specific_of(row["doc"]), {key: row["metric"][key] for key in kept & row["metric"].keys()}
+        specific, scores = specific_of(row["doc"]), {key: row["metric"][key] for key in columns & row["metric"].keys()}
         rows.append(ScoredRow(str(specific["id"]), scores, specific["image_path"]))
     return rows

@@ -1,7 +1,7 @@
-"""CVLUE's tables, as the paper's Table 10: a row a task, Chinese and English apart, the macro-average.
+"""CVLUE's tables, as the paper's Table 10: a row for each task, a table for each language, the macro-average.
 
-The macro-average is that of CVLUE's contest: eleven numbers of the four Chinese tasks with equal weights. Ours:
-retrieval by generative models is in small galleries, which a line below the table says.
+The macro-average is that of CVLUE's contest: eleven numbers of the four Chinese tasks with equal weights.
+Ours: generative models retrieve from small galleries; a note below the table gives their size.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +14,7 @@ from cultureval.metrics.cvlue.names import KS, MACRO
 from cultureval.runs.files import read_details
 from cultureval.runs.loading import Run
 from cultureval.runs.rows import saved_reply
-from cultureval.runs.table import Given, Mean, Numbers, Place, Table, equal, published_model, published_rows
+from cultureval.runs.table import Mean, Numbers, Place, ScoreNames, Table, equal, published_model, published_rows
 from cultureval.runtime.doc_fields import specific_of
 
 SUITE = "cvlue"
@@ -38,13 +38,13 @@ OTHER_SPLITS = {
     "cvlue": "The paper's numbers are of a test split that was not released.",
     "cvlue_en": "The paper's numbers for VQA v2 and VisDial are of their test splits.",
 }
-MOST_ROWS = 500  # of grounding that are read in other formats
+MOST_ROWS = 500  # of a grounding task that are read in other formats
 TRIED = [name for name, family in FAMILIES.items() if family.scale != RESIZED and family.syntax != "patches"]
-NEEDED = ("size", "box", "box_format")  # of `doc.specific`, to read boxes again
-BETTER = 0.15  # of mean IoU, by which another format must overlap more
+NEEDED = ("size", "box", "box_format")  # fields of `doc.specific` with which boxes can be read again
+BETTER = 0.15  # the gain in mean IoU from which a note names another format
 
 
-def tables(given: Given) -> list[Table]:
+def tables(score_names: ScoreNames) -> list[Table]:
     """The Chinese tasks with their macro-average, and their English counterparts."""
     numbers = published_numbers()
     chinese = _cells("cvlue", ROWS) | {MAIN: Mean(MACRO_PARTS, 100, DIGITS, ours=True)}
@@ -73,7 +73,7 @@ def _cells(prefix: str, shown: Shown) -> dict[Place, Mean]:
 
 
 def _notes(run: Run, shots: int, prefix: str) -> list[str]:
-    """What retrieval and grounding are of, and which split the paper's numbers are of."""
+    """Notes on gallery sizes, box formats, and the split of the paper's numbers."""
     notes: list[str] = []
     images = run.scores.get(f"{prefix}_itr|{shots}", {}).get("gallery_images")
     if images is not None and run.record.model.backend != DUAL_ENCODER:
@@ -87,17 +87,15 @@ def _notes(run: Run, shots: int, prefix: str) -> list[str]:
 
 
 def box_hints(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """A sentence where boxes read in another format overlap far more with the gold ones.
+    """A sentence if boxes overlap far more with the gold boxes when read in another format.
 
-    Formats in pixels of a resized image are not tried: their sizes take seconds to load.
+    Formats in pixels of a resized image are not tried: loading their sizes takes seconds.
 
     Args:
-        rows: Rows of the details of a grounding task.
+        rows: Rows of the details of a grounding task; rows of a submission have no boxes to read.
     """
-    told = [
-        row for row in rows if all(specific_of(row.get("doc") or {}).get(name) for name in NEEDED)
-    ]  # a submission's do not
-    rows = [row for row in told if (row.get("metric") or {}).get("iou") is not None]
+    rows = [row for row in rows if all(specific_of(row.get("doc") or {}).get(name) for name in NEEDED)]
+    rows = [row for row in rows if (row.get("metric") or {}).get("iou") is not None]
     if not rows:
         return []
     overlap = sum(row["metric"]["iou"] for row in rows) / len(rows)

@@ -21,8 +21,8 @@ RATINGS = HumanRatings(
         **{"annotator": "annotator", "caption": "text"},
     },
     needed=("country", "image_id", "consistency", "relevance", "fluency", "dialect_authenticity"),
-    tasks=("jeem_caption:jo", "jeem_caption:ae", "jeem_caption:eg", "jeem_caption:ma"),  # the captions in MSA: nobody
+    tasks=("jeem_caption:jo", "jeem_caption:ae", "jeem_caption:eg", "jeem_caption:ma"),  # nobody rated captions in MSA
     item_of=item_of,
     item="{group}/{item}",
-    group_of=lambda cell: next((code for code, one in COUNTRIES.items() if cell in (code, one.label)), None),
+    group_of=lambda cell: next((code for code, country in COUNTRIES.items() if cell in (code, country.label)), None),
 )

@@ -1,20 +1,20 @@
 """JEEM's tables, as the paper's Tables 3 and 5: varieties by reference metric, and by judge's criterion.
 
-Paper: arXiv 2503.21910, section 5. Ours: standard errors, and the mean over varieties, by whose CIDEr runs are ranked.
-Beside BLEU-4 stands the paper's BLEU, whose order it does not name.
+Paper: arXiv 2503.21910, section 5. Its BLEU, of unknown order, stands beside our BLEU-4.
+Ours: standard errors, and the mean over varieties; its CIDEr ranks runs.
 """
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from cultureval.runs.table import Given, Mean, Numbers, Place, Table, judges_of, mean_row, published_rows
+from cultureval.runs.table import Mean, Numbers, Place, ScoreNames, Table, judges_of, mean_row, published_rows
 from cultureval.tasks.catalogue import all_tasks, name_and_shots
 from cultureval.tasks.suite import Task
 
 CAPTIONS, ANSWERS = Path(__file__).with_name("table_3.csv"), Path(__file__).with_name("table_5.csv")
 # The paper's codes of varieties -> their names.
 NAMES = {"MSA": "MSA", "JO": "Jordan", "AE": "Emirates", "EG": "Egypt", "MA": "Morocco"}
-# Metric, the first of the tasks in front -> (column, the paper's column in Table 3).
+# Metric, the headline first -> (column, the paper's column in Table 3).
 METRICS = {
     "cider": ("CIDEr", "cider"),
     "bleu_4": ("BLEU-4", "bleu"),
@@ -27,7 +27,7 @@ CRITERIA = {
     "fluency": "Fluency",
     "dialect_authenticity": "Dialect",
 }
-# Template of a judge -> (what a row of its scores is called, the group of tasks, the paper's table, its prefix there).
+# Judge template -> (label of its rows, group of tasks, the paper's table, prefix of its columns there).
 SETTINGS = {
     "image_reference": ("with image", "jeem_caption", CAPTIONS, "image_reference_"),
     "reference": ("reference only", "jeem_caption", CAPTIONS, "reference_"),
@@ -36,10 +36,10 @@ SETTINGS = {
 PAPERS_JUDGE = "GPT-4"
 
 
-def tables(given: Given) -> list[Table]:
-    """Reference metrics of captions, then each judge's scores; of answers, which the paper only judges, without one."""
-    tasks = [task for task in all_tasks().values() if task.suite == "jeem" and task.task in given]
-    judges = judges_of(given, (f"{template}_{name}" for template in SETTINGS for name in CRITERIA))
+def tables(score_names: ScoreNames) -> list[Table]:
+    """Reference metrics of captions, then each judge's scores; without a judge also reference metrics of answers."""
+    tasks = [task for task in all_tasks().values() if task.suite == "jeem" and task.task in score_names]
+    judges = judges_of(score_names, (f"{template}_{name}" for template in SETTINGS for name in CRITERIA))
     found = [_metric_table("captions", "jeem_caption", tasks, _captions_published())]
     if not judges:
         found.append(_metric_table("answers", "jeem_vqa", tasks, {}))
@@ -47,11 +47,11 @@ def tables(given: Given) -> list[Table]:
 
 
 def variety_of(task: str) -> str:
-    """The name of a task's variety, as Morocco of `jeem_vqa:ma|0`."""
+    """The name of a task's variety, such as Morocco of `jeem_vqa:ma|0`."""
     return NAMES[name_and_shots(task)[0].partition(":")[2].upper()]
 
 
-def _metric_table(what: str, group: str, tasks: Sequence[Task], published: dict[str, Numbers]) -> Table:
+def _metric_table(name: str, group: str, tasks: Sequence[Task], published: dict[str, Numbers]) -> Table:
     labels = {variety_of(task.task): task.task for task in tasks if task.group == group}
     cells: dict[Place, Mean] = {
         (label, column): Mean({(task, metric): 1.0})
@@ -61,7 +61,7 @@ def _metric_table(what: str, group: str, tasks: Sequence[Task], published: dict[
     every = [task for task in all_tasks().values() if task.group == group]
     means = mean_row(cells, list(labels), len(every)) if labels else {}
     main = next(iter(means), None)
-    return Table(f"JEEM, {what}", cells | means, "reference metrics times 100", main, published=published)
+    return Table(f"JEEM, {name}", cells | means, "reference metrics times 100", main, published=published)
 
 
 def _captions_published() -> dict[str, Numbers]:
@@ -84,7 +84,7 @@ def _judge_table(judge: str, tasks: Sequence[Task]) -> Table:
 
 
 def _judged_published() -> dict[str, Numbers]:
-    """What the paper's judge, GPT-4, said: numbers of two judges are not comparable."""
+    """The scores of the paper's judge, GPT-4, which are not comparable with another judge's."""
     found: dict[str, dict[Place, float]] = {}
     for label, _, file, prefix in SETTINGS.values():
         for row in published_rows(file):

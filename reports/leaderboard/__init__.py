@@ -1,1 +1,1 @@
-"""The leaderboard: a static site, and tables for papers, of any number of results files."""
+"""The leaderboard: a static site and tables for papers from any number of results files."""

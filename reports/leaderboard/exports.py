@@ -1,4 +1,4 @@
-"""Tables of a leaderboard as files for other programs and for papers: CSV, Markdown, LaTeX, JSON."""
+"""Tables of a leaderboard as CSV, Markdown, LaTeX and JSON."""
 
 import json
 import re
@@ -18,7 +18,7 @@ _MARKUP = re.compile(r"[\\`*_{}\[\]<>()#!|&~$]")
 
 
 def cell_text(cell: Cell | None, errors: bool = True) -> str:
-    """A cell as text: `65.81 ± 0.32`; of a mean that lacks some parts `65.81 (3/7)`; without a number its words."""
+    """A cell as text: `65.81 ± 0.32`; `65.81 (3/7)` for a mean of 3 of 7 parts; the cell's words without a number."""
     if cell is None or cell.value is None:
         return "" if cell is None else cell.words or "n/a"
     error = f" ± {cell.shown_error}" if errors and cell.shown_error else ""
@@ -26,21 +26,21 @@ def cell_text(cell: Cell | None, errors: bool = True) -> str:
 
 
 def marked(row: Row) -> str:
-    """A row's name with its warnings in a word each; of a paper's model, that it is one."""
-    marks = [one.mark for one in row.warnings if one.mark] if row.entry else ["paper"]
+    """A row's name with a word for each warning, or with `paper` for a paper's model."""
+    marks = [warning.mark for warning in row.warnings if warning.mark] if row.entry else ["paper"]
     marks += ["other settings"] if row.differs else []
     return f"{row.name} ({', '.join(marks)})" if marks else row.name
 
 
 def as_csv(table: BoardTable) -> str:
-    """The table as CSV: for each column value, standard error, interval and numbers of items, in full precision."""
+    """The table as CSV with value, standard error, interval and numbers of items of each column, unrounded."""
     parts = ("", " stderr", " low", " high", " n", " asked")
     head = ["model", "rank", "rank_low", "rank_high", "warnings", "other_settings"]
     lines: list[list[Any]] = [[*head, *(f"{table.title(place)}{part}" for place in table.columns for part in parts)]]
     for row in table.rows:
         rank = (row.rank.rank, row.rank.low, row.rank.high) if row.rank else (None, None, None)
-        told = " ".join([*(one.sentence for one in row.warnings), *row.notes])
-        line = [row.name if row.entry else marked(row), *rank, told, "; ".join(row.differs)]
+        notes = " ".join([*(warning.sentence for warning in row.warnings), *row.notes])
+        line = [row.name if row.entry else marked(row), *rank, notes, "; ".join(row.differs)]
         for place in table.columns:
             cell = row.cells.get(place) or Cell(None)
             value = cell.value if not cell.words or cell.value is None else cell_text(cell, errors=False)
@@ -50,10 +50,10 @@ def as_csv(table: BoardTable) -> str:
 
 
 def as_frame(table: BoardTable, text: Callable[[str], str]) -> "pandas.DataFrame":
-    """The table as people read it, a row a run: rank, name, and each column's number with its error.
+    """The table as texts, a row for each run: rank, name, and each column's number with its error.
 
     Args:
-        text: What escapes a text; all that is not a number goes through it.
+        text: Escapes a text.
     """
     import pandas
 
@@ -106,7 +106,7 @@ def _row_data(table: BoardTable, row: Row) -> dict[str, Any]:
         "rank": {"rank": row.rank.rank, "low": row.rank.low, "high": row.rank.high} if row.rank else None,
         "unranked": row.unranked,
         "other_settings": list(row.differs),
-        "warnings": [one._asdict() for one in row.warnings],
+        "warnings": [warning._asdict() for warning in row.warnings],
         "notes": list(row.notes),
         "cells": [cell and {name: getattr(cell, name) for name in names} for cell in cells],
     }
@@ -126,10 +126,10 @@ FORMATS: dict[str, Callable[[BoardTable], str]] = {
 
 
 def escaped_markdown(text: str) -> str:
-    """A text in which Markdown and HTML have no meaning, on one line, without characters that turn its direction."""
+    """A text on one line with Markdown and HTML escaped, without direction characters."""
     return _MARKUP.sub(r"\\\g<0>", without_controls(text))
 
 
 def without_controls(text: str) -> str:
-    """A text with spaces for control characters, line breaks and characters that turn the direction of what follows."""
+    """A text with spaces instead of control characters, line breaks and direction characters."""
     return _CONTROLS.sub(" ", text)

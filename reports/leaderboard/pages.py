@@ -1,4 +1,4 @@
-"""The pages of a leaderboard: a tab a suite, and a page a model; each is one file with its style and script."""
+"""The pages of a leaderboard: a tab for each suite, a page for each model; each file has its style and script."""
 
 import base64
 import hashlib
@@ -35,7 +35,7 @@ RECORDED = ("model", "machine", "timing", "versions")  # parts of a run's record
 
 @dataclass
 class Pages:
-    """The pages of a board: `formats` are those of the charts' files, `about` stands below the heading."""
+    """The pages of a board. `formats` are the charts' file formats; `about` is the text below the heading."""
 
     board: Board
     title: str
@@ -44,7 +44,7 @@ class Pages:
     about: str = ""
 
     def all(self) -> Iterator[tuple[str, str]]:
-        """Path below the folder, and text, of each page."""
+        """(path below the folder, text) of each page."""
         yield "index.html", self._index()
         models: dict[str, list[Entry]] = {}
         for entry in self.board.entries:
@@ -56,7 +56,7 @@ class Pages:
 
     @cached_property
     def _names(self) -> dict[str, str]:
-        """The names of rows as pages show them: no two alike."""
+        """The distinct names of rows on pages."""
         rows = [row.name for section in self.board.sections for table in section.tables for row in table.rows]
         names = dict.fromkeys([*(entry.run.name for entry in self.board.entries), *rows])
         return {name: shown(short) for name, short in short_names(list(names)).items()}
@@ -82,7 +82,7 @@ class Pages:
             formats=self.formats,
             exports=list(FORMATS),
             logs=self.answers.address,
-            left_out=[shown(one.sentence, 400) for one in self.board.left_out],
+            left_out=[shown(file.sentence, 400) for file in self.board.left_out],
         )
 
     def _table(self, table: BoardTable) -> dict[str, Any]:
@@ -109,14 +109,16 @@ class Pages:
         run = row.entry.run if row.entry else None
         counted = run and run.record.model.parameters
         size = [size_text(counted / 1e9)] if counted else []
-        told = [(shown(one.mark, 60), shown(one.sentence, 1000)) for one in row.warnings if one.mark]
-        told += [("other settings", one) for one in row.differs]
+        explained = [
+            (shown(sentence.mark, 60), shown(sentence.sentence, 1000)) for sentence in row.warnings if sentence.mark
+        ]
+        explained += [("other settings", sentence) for sentence in row.differs]
         return {
             "name": self._names[row.name],
             "href": f"models/{file_name(run.model)}.html" if run else "",
             "facts": [*size, shown(run.date[:10], 20)] if run else [],
-            "told": told,
-            "marks": list(dict.fromkeys(mark for mark, _ in told)),
+            "explained": explained,
+            "marks": list(dict.fromkeys(mark for mark, _ in explained)),
             "rank": row.interval,
             "top": row.rank is not None and row.rank.low == 1,
             "cells": [_cell(row.cells.get(place), table.is_best(row, place)) for place in table.columns],
@@ -124,7 +126,7 @@ class Pages:
         }
 
     def _lead(self, table: BoardTable) -> str:
-        """What a reader sees first: which models may be the best; "" without ranks."""
+        """The first sentence: which models may be the best; "" without ranks."""
         if table.main is None or len(table.ranked) < 2:
             return ""
         top = [self._names[row.name] for row in table.ranked if row.rank and row.rank.low == 1]
@@ -136,12 +138,12 @@ class Pages:
         run, record = entry.run, entry.run.record
         parts = record.model_dump(mode="json", include={*RECORDED}, exclude_defaults=True)
         facts = {f"{part} {name}": value for part in RECORDED for name, value in parts.get(part, {}).items()}
-        facts |= {f"signature {one.group}": one.text for one in record.signatures}
+        facts |= {f"signature {item.group}": item.text for item in record.signatures}
         facts |= {"results files": ", ".join(sorted({file.name for file in run.files.values()}))}
         return {
             "name": self._names[run.name],
             "date": shown(run.date),
-            "warnings": [shown(one.sentence, 1000) for one in entry.warnings],
+            "warnings": [shown(item.sentence, 1000) for item in entry.warnings],
             "scores": [
                 _task_row(task, metric, score, self.answers.of(run, task))
                 for task, metrics in run.scores.items()
@@ -152,7 +154,7 @@ class Pages:
 
 
 def _cell(cell: Cell | None, strong: bool) -> dict[str, Any]:
-    """A number for pages; with how many items it is of where some lack a score."""
+    """A number for pages, with its number of items if some are unscored."""
     text = cell_text(cell, errors=False)
     if cell is None or cell.value is None:
         return {"text": shown(text, 60), "order": "", "error": "", "n": "", "best": False}
@@ -172,13 +174,13 @@ def _task_row(task: str, metric: str, score: Score, href: str) -> dict[str, Any]
 
 def tab_name(suite: str) -> str:
     """A suite's name on its tab."""
-    known = all_suites().get(suite)
-    title = known.title.partition(":")[0].partition(" (")[0] if known else suite or "Other tasks"
+    found = all_suites().get(suite)
+    title = found.title.partition(":")[0].partition(" (")[0] if found else suite or "Other tasks"
     return shown(title if len(title) <= LONGEST_TAB else suite, 60)
 
 
 def rendered(name: str, **values: Any) -> str:
-    """A page from a template; values are escaped, and nothing but the page's own style and script is obeyed."""
+    """A page from a template; values are escaped, and only the page's own style and script are allowed."""
     style, script = ((TEMPLATES / file).read_text(encoding="utf-8") for file in ("page.css", "page.js"))
     hashes = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (script, style))
     sources = "script-src 'sha256-{}'; style-src 'sha256-{}'".format(*hashes)
@@ -197,7 +199,7 @@ def _template(name: str) -> "Template":
 
 
 def _coded(text: str) -> "Markup":
-    """A text, escaped, with its parts between backticks as code, and words from right to left set apart."""
+    """An escaped text with parts between backticks as code, and right-to-left words in `<bdi>`."""
     from markupsafe import Markup, escape
 
     marked = LEFTWARDS.sub(r"<bdi>\g<0></bdi>", str(escape(text)))

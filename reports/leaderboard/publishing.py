@@ -1,7 +1,7 @@
-"""What is put on the hub: finished results as data sets, and a leaderboard as a static Space where it is asked for.
+"""Uploads to the hub: results as data sets, and a leaderboard as a static Space.
 
-A run goes to the data set `ORG/details_<model>` (`..._private` where it is private) by LightEval's own upload. Details
-of gated data are never sent. Pages and tables hold scores, names and records; no prompt and no answer is in them.
+LightEval's own upload puts a run into the data set `ORG/details_<model>` (`..._private` if it is private). Details of
+gated data are never uploaded. Pages and tables have scores, names and records, but no prompts and answers.
 """
 
 import json
@@ -29,9 +29,9 @@ A leaderboard made by `cultureval leaderboard`: open `index.html`. It needs no s
 
 
 class Publication(NamedTuple):
-    """What would be sent of one results file to a data set of the hub.
+    """The upload of one results file to a data set of the hub.
 
-    `withheld` are the tasks of which no texts are sent: their data are gated, or no loaded suite has them.
+    `withheld` are the tasks without uploaded texts: their data are gated, or no loaded suite has them.
     """
 
     file: ResultsFile
@@ -39,20 +39,20 @@ class Publication(NamedTuple):
     withheld: set[str]
 
     def sentence(self) -> str:
-        """What is sent, and what is not."""
+        """A sentence on what is uploaded, and what is withheld."""
         text = f"{self.file.path} and {counted(len(self.details), 'details file')}"
-        why = "whose data are gated, or which no suite here has (--custom-suites)"
-        kept = [task for task in self.file.details if task in self.withheld]
-        return f"{text}; not the details of {shown_names(kept, 3)}, {why}" if kept else text
+        reason = "since their data are gated, or no loaded suite has them (--custom-suites)"
+        withheld = [task for task in self.file.details if task in self.withheld]
+        return f"{text}; without the details of {shown_names(withheld, 3)}, {reason}" if withheld else text
 
 
 def space_card(title: str) -> str:
-    """The README.md by which the hub serves a folder as a static Space, with the leaderboard's title."""
+    """The README.md of a static Space with the leaderboard's title."""
     return CARD.format(title=json.dumps(shown(title, 60)))  # a JSON string is one of YAML
 
 
 def check_space(name: str) -> None:
-    """Raises a CulturevalError where ORG/NAME is no name of a Space, nobody is logged in, or the hub is off."""
+    """Raises a CulturevalError if the name is not ORG/NAME, nobody is logged in, or the hub is off."""
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", name, re.ASCII):
         raise CulturevalError(f"--space {shown(name)!r} is no Space: give ORG/NAME.")
     if problems := list(hub_problems("--space", name.partition("/")[0])):
@@ -63,15 +63,14 @@ def push_space(folder: Path, name: str) -> str:
     """Uploads a site as the static Space ORG/NAME, which is made where it is missing; returns its address.
 
     Raises:
-        CulturevalError: A bundle in it has answers to gated data, or no list of them, or the upload failed; the site
-            stays on the disk.
+        CulturevalError: A bundle in the site has answers to gated data or no list of its logs, or the upload failed.
     """
     from huggingface_hub import HfApi
 
     if gated := gated_answers(folder):
         raise CulturevalError(
-            f"{gated[0]} holds answers to gated data, or answers of which that is unknown. They are not published: "
-            "remove that folder, or write the bundle again with `cultureval show --web`."
+            f"{gated[0]} has, or may have, answers to gated data. They are not published: remove that folder, or write "
+            "the bundle again with `cultureval show --web`."
         )
     hub = HfApi()
     try:
@@ -83,19 +82,19 @@ def push_space(folder: Path, name: str) -> str:
 
 
 def publications(paths: Sequence[Path]) -> list[Publication]:
-    """What of some results (output folders or results files) would be sent, the oldest first.
+    """The uploads of some results (output folders or results files), the oldest first.
 
     Raises:
         CulturevalError: There are no results, or a file cannot be read.
     """
     files = {file.resolve(): file for path in paths for file in find_results(path)}
     found = []
-    for one in sorted(map(read_results, files.values()), key=lambda file: (file.date, file.model)):
-        configs = one.content.get("config_tasks")
-        asked = {*one.details, *(configs if isinstance(configs, Mapping) else ())}
-        withheld = {task for task in asked if _is_withheld(one, task)}
-        kept = {task: file for task, file in one.details.items() if task not in withheld}
-        found.append(Publication(one, kept, withheld))
+    for file in sorted(map(read_results, files.values()), key=lambda file: (file.date, file.model)):
+        configs = file.content.get("config_tasks")
+        asked = {*file.details, *(configs if isinstance(configs, Mapping) else ())}
+        withheld = {task for task in asked if _is_withheld(file, task)}
+        details = {task: file for task, file in file.details.items() if task not in withheld}
+        found.append(Publication(file, details, withheld))
     return found
 
 
@@ -116,16 +115,18 @@ def publish(found: Sequence[Publication], org: str, say: Callable[[str], None]) 
 
     if problems := list(hub_problems("cultureval leaderboard --publish", org)):
         raise CulturevalError(" ".join(problems))
-    for number, one in enumerate(found):
-        tracker = Tracker(output_dir=str(one.file.path.parent), hub_results_org=org, public=False)
-        tracker.general_config_logger.model_name = re.sub(r"[^\w./-]+", "_", one.file.model, flags=re.ASCII)
-        tracker.withheld = one.withheld
+    for number, publication in enumerate(found):
+        tracker = Tracker(output_dir=str(publication.file.path.parent), hub_results_org=org, public=False)
+        tracker.general_config_logger.model_name = re.sub(r"[^\w./-]+", "_", publication.file.model, flags=re.ASCII)
+        tracker.withheld = publication.withheld
         try:
-            details = {task: Dataset(read_details(file)) for task, file in one.details.items()}
-            tracker.push_to_hub(one.file.date, details, dict(one.file.content))
+            details = {task: Dataset(read_details(file)) for task, file in publication.details.items()}
+            tracker.push_to_hub(publication.file.date, details, dict(publication.file.content))
         except CulturevalError:
             raise
         except Exception as error:  # anything that a network or the hub's library can raise
             done = f"{counted(number, 'file')} before it {'is' if number == 1 else 'are'} there"
-            raise CulturevalError(f"The upload of {one.file.path} failed ({described(error)}); {done}.") from error
-        say(f"{one.sentence()}: sent to {org}")
+            raise CulturevalError(
+                f"The upload of {publication.file.path} failed ({described(error)}); {done}."
+            ) from error
+        say(f"{publication.sentence()}: sent to {org}")

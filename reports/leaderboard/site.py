@@ -1,4 +1,4 @@
-"""A leaderboard as a folder of files that opens without a server: pages, tables, charts, and all of it as JSON."""
+"""A leaderboard as a folder that opens without a server: pages, tables, charts and JSON."""
 
 import shlex
 import shutil
@@ -26,13 +26,13 @@ def write_site(board: Board, folder: Path, title: str, formats: Sequence[str], l
     """Writes the site; returns its first page.
 
     Args:
-        folder: Empty, missing, or of an earlier site, which is replaced when all of the new one is written.
-        formats: Of the charts' files; empty: none, and the page has no charts.
-        logs: Where Inspect's viewer of single answers is published, an address relative to the first page; "": nowhere.
-        about: What stands below the heading: of which models and data the scores are.
+        folder: Empty, missing, or an earlier site, which is replaced after the new site is complete.
+        formats: File formats of charts; empty: no charts.
+        logs: Address of Inspect's viewer of single answers, relative to the first page; "": none.
+        about: The text below the heading: the models and data of the scores.
 
     Raises:
-        CulturevalError: The folder holds something else, or cannot be written.
+        CulturevalError: The folder has other files, or cannot be written.
     """
     _prepare(folder, logs)
     made = Pages(board, shown(title), formats, read_published(folder, logs), shown(about, 1000))
@@ -50,37 +50,37 @@ def write_site(board: Board, folder: Path, title: str, formats: Sequence[str], l
         (folder / FIRST).unlink(missing_ok=True)
         for part in PARTS:
             shutil.rmtree(folder / part, ignore_errors=True)
-        for one in sorted(new.iterdir(), key=lambda file: file.name == FIRST):  # the first page is the last to come
-            one.replace(folder / one.name)
+        for path in sorted(new.iterdir(), key=lambda file: file.name == FIRST):  # the first page is the last to come
+            path.replace(folder / path.name)
     finally:
         shutil.rmtree(new, ignore_errors=True)
     return folder / FIRST
 
 
 def _prepare(folder: Path, logs: str) -> None:
-    """Makes the folder, and marks it as a site's; one with files of others is refused."""
+    """Makes the folder and marks it as a site; refuses a folder with other files."""
     require_folder(folder, "--out")
     if folder.exists() and not folder.is_dir():
         raise CulturevalError(f"--out {folder} is a file: name a folder.")
-    own = (MARK, *Path(logs).parts[:1])  # the viewer's bundle may be there before the first page
-    others = folder.is_dir() and any(one.name not in own for one in folder.iterdir())
-    if others and not (folder / MARK).is_file():
-        raise CulturevalError(f"--out {folder} holds files that are no leaderboard's: name an empty folder.")
-    if odd := [part for part in (*PARTS, NEW) if (folder / part).is_symlink()]:  # what it leads to would be deleted
-        raise CulturevalError(f"--out {folder}: {odd[0]} is a link: remove it, or name another folder.")
+    expected = (MARK, *Path(logs).parts[:1])  # the viewer's bundle may be there before the first page
+    is_foreign = folder.is_dir() and any(path.name not in expected for path in folder.iterdir())
+    if is_foreign and not (folder / MARK).is_file():
+        raise CulturevalError(f"--out {folder} has files of other programs: name an empty folder.")
+    if links := [part for part in (*PARTS, NEW) if (folder / part).is_symlink()]:  # its target would be deleted
+        raise CulturevalError(f"--out {folder}: {links[0]} is a link: remove it, or name another folder.")
     folder.mkdir(parents=True, exist_ok=True)
     (folder / MARK).touch()
 
 
 def site_summary(board: Board, page: Path) -> str:
-    """What a person reads at the end: how much there is, what stands apart, and where the page is."""
+    """The printed summary: numbers of models and runs, runs with other settings, and the page's path."""
     models = len({entry.run.model for entry in board.entries})
     lines = [f"{counted(models, 'model')}, {counted(len(board.entries), 'run')}"]
-    lines += [one.sentence for one in board.left_out]
+    lines += [file.sentence for file in board.left_out]
     for table in (table for section in board.sections for table in section.tables):
-        if apart := [row for row in table.rows if row.differs]:
-            others = f" and {counted(len(apart) - 1, 'more run')}" if len(apart) > 1 else ""
-            lines.append(f"{table.name}: other settings: {apart[0].name}{others}: {apart[0].differs[0]}")
+        if different := [row for row in table.rows if row.differs]:
+            more = f" and {counted(len(different) - 1, 'more run')}" if len(different) > 1 else ""
+            lines.append(f"{table.name}: other settings: {different[0].name}{more}: {different[0].differs[0]}")
     return "\n".join([*lines, f"Page: {shlex.quote(str(page.resolve()))}"])
 
 
@@ -94,10 +94,10 @@ def board_data(board: Board) -> dict[str, Any]:
                 "date": entry.run.date,
                 "billions": entry.billions,
                 "files": sorted({str(file) for file in entry.run.files.values()}),
-                "warnings": [one.sentence for one in entry.warnings],
+                "warnings": [warning.sentence for warning in entry.warnings],
             }
             for entry in board.entries
         ],
         "tables": [as_data(table) for section in board.sections for table in section.tables],
-        "left_out": [{"file": str(one.file), "reason": one.reason} for one in board.left_out],
+        "left_out": [{"file": str(file.file), "reason": file.reason} for file in board.left_out],
     }

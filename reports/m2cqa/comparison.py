@@ -1,7 +1,7 @@
 """`cultureval compare --suite m2cqa`: cells with the paper's regimes, and differences of CFHR.
 
-Paper: arXiv 2602.05437, Table 2 (cells), Table 7 (differences), Figure 3 (regimes of Q+ accuracy and CFHR). Our own:
-the borders of the regimes, which the paper only names.
+Paper: arXiv 2602.05437, Table 2 (cells), Table 7 (differences), Figure 3 (regimes of Q+ accuracy and CFHR).
+Ours: the borders of the regimes, which the paper only names.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -53,7 +53,7 @@ Cell = Mapping[str, Any]
 
 
 def regime(q_plus_acc: float | None, cfhr: float | None) -> str:
-    """The paper's name (Figure 3) for a pair of values; "undefined" without one of them. The borders are ours."""
+    """The paper's name (Figure 3) for a pair of values; "undefined" where one is missing. The borders are ours."""
     if cfhr is None or q_plus_acc is None:
         return "undefined"
     return (NOT_GROUNDED, GROUNDED)[q_plus_acc >= HIGH_Q_PLUS][cfhr >= HIGH_CFHR]
@@ -102,13 +102,13 @@ def compare_m2cqa(
     lead = (
         f"Verdicts by the {profile} profile; scores from 0 to 1. A low CFHR with a low Q+ is rejection, not grounding."
     )
-    told = warnings_of([run for run in runs if any(side.run is run for side in sides)])
-    text = escaped("\n\n".join([*told, lead, *_cell_tables(cells), *_difference_tables(rows), *notes]), keep="\n")
+    warnings = warnings_of([run for run in runs if any(side.run is run for side in sides)])
+    text = escaped("\n\n".join([*warnings, lead, *_cell_tables(cells), *_difference_tables(rows), *notes]), keep="\n")
     if not output_dir:
         return text, []
     files = [output_dir / "cells.csv", output_dir / "differences.csv"]
     write_csv(files[0], cells)
-    write_csv(files[1], [row_record(row) | {"held": held} for held, row in rows])
+    write_csv(files[1], [row_record(row) | {"held": shared} for shared, row in rows])
     chart = regimes_chart(cells)
     return text, [*files, *(chart_files(chart, output_dir, FORMATS) if chart else ())]
 
@@ -131,12 +131,12 @@ def regimes_chart(cells: Sequence[Cell]) -> Chart | None:
     axes = ("accuracy on Q+", "CFHR (lower is better)")
     note = f"The borders at {HIGH_Q_PLUS:g} and {HIGH_CFHR:g} are ours."
     borders = (HIGH_Q_PLUS, HIGH_CFHR)
-    named = [
+    names = [
         (x, y, name, side)
-        for x, side, names in ((-0.02, "left", NOT_GROUNDED), (1.02, "right", GROUNDED))
-        for y, name in zip((-0.08, 1.08), names, strict=True)
+        for x, side, regimes in ((-0.02, "left", NOT_GROUNDED), (1.02, "right", GROUNDED))
+        for y, name in zip((-0.08, 1.08), regimes, strict=True)
     ]
-    settings: dict[str, Any] = {"borders": borders, "names": named, "limits": (-0.15, 1.15), "note": note}
+    settings: dict[str, Any] = {"borders": borders, "names": names, "limits": (-0.15, 1.15), "note": note}
     return scatter("regimes", "Q+ accuracy and CFHR", axes, points, **settings) if points else None
 
 
@@ -147,15 +147,15 @@ def under(metric: str, profile: Profile) -> str:
 
 def sides_of(run: Run) -> Iterator[Side]:
     """The sides of a run, in the order of prompts; unverified tasks are left out."""
-    tasks = [task for task in run.tasks_of(SUITE) if f"{task.task}" not in run.unverified]
+    tasks = [task for task in run.tasks_of(SUITE) if task.task not in run.unverified]
     for prompt, name in PROMPTS.items():
         for shots in dict.fromkeys(task.shots for task in tasks if task.domain == name):
-            own = {task.subset: task.task for task in tasks if (task.domain, task.shots) == (name, shots)}
-            yield Side(run, prompt, shots, {variety: own[variety] for variety in VARIETIES if variety in own})
+            by_subset = {task.subset: task.task for task in tasks if (task.domain, task.shots) == (name, shots)}
+            yield Side(run, prompt, shots, {name: by_subset[name] for name in VARIETIES if name in by_subset})
 
 
 def parts_by_variety(tasks: Mapping[str, str], metric: str) -> dict[str, Parts]:
-    """The parts of each variety's score, and of the paper's Dialect where both dialects are there."""
+    """The parts of each variety's score, and of the paper's Dialect if the run has both dialects."""
     found: dict[str, Parts] = {variety: {(task, metric): 1.0} for variety, task in tasks.items()}
     if all(variety in tasks for variety in DIALECTS):
         found[DIALECT] = {(tasks[variety], metric): 1 / len(DIALECTS) for variety in DIALECTS}
@@ -163,10 +163,10 @@ def parts_by_variety(tasks: Mapping[str, str], metric: str) -> dict[str, Parts]:
 
 
 def cells_of(side: Side, profile: Profile) -> Iterator[Cell]:
-    """The metrics of each variety, as in Table 2; None where a metric is undefined, or not of the profile."""
-    by_metric = {name: parts_by_variety(side.tasks, under(name, profile)) for name in METRICS}
-    for variety, rated in by_metric[CFHR].items():
-        scores = {name: side.run.mean(by_metric[name][variety]) for name in METRICS}
+    """The metrics of each variety, as in Table 2; None where a metric is undefined or the profile has none."""
+    parts = {name: parts_by_variety(side.tasks, under(name, profile)) for name in METRICS}
+    for variety, rated in parts[CFHR].items():
+        scores = {name: side.run.mean(parts[name][variety]) for name in METRICS}
         cell: dict[str, Any] = {"model": side.run.name, "prompt": side.prompt, "variety": variety}
         for name, score in scores.items():
             cell |= {name: score and score.value, f"{name}_error": score and score.error}
@@ -179,60 +179,60 @@ def cells_of(side: Side, profile: Profile) -> Iterator[Cell]:
 def differences_of(
     sides: Sequence[Side], metric: str, allowed: Sequence[str], draws: int, seed: int, notes: list[str]
 ) -> list[tuple[str, Row]]:
-    """The differences of a metric, variety by variety, each with what both sides share: a model, or a prompt.
+    """The differences of a metric in each variety, each with the model or the prompt that both sides share.
 
-    They are of every two prompts of a model, and of every two models under a prompt. The p-values of prompts are
-    adjusted by Holm among themselves, as are those of models.
+    Every two prompts of a model are compared, and every two models under a prompt. Holm adjusts the p-values of
+    prompts together, and those of models together.
 
     Args:
-        notes: Gets sentences on what is not compared.
+        notes: The function adds a sentence for each comparison that is left out.
 
     Raises:
         CulturevalError: Two models under a prompt differ in a field of the protocol that is not allowed.
     """
     import pandas
 
-    held: list[str] = []
+    shared: list[str] = []
     rows: list[Row] = []
-    for level, one, other in _pairs(sides):
-        tasks = {variety: one.tasks[variety] for variety in one.tasks if variety in other.tasks}
-        items = _items_of(one, other, tasks, metric)
+    for level, first, second in _pairs(sides):
+        tasks = {variety: first.tasks[variety] for variety in first.tasks if variety in second.tasks}
+        items = _items_of(first, second, tasks, metric)
         if level == OF_MODELS:
-            require_equal_protocols([TwoRuns(one.run, other.run, [], items, [])], allowed)
-        names = (one.name, other.name)
+            require_equal_protocols([TwoRuns(first.run, second.run, [], items, [])], allowed)
+        names = (first.name, second.name)
         for variety, parts in parts_by_variety(tasks, metric).items():
-            there = [items[place] for place in parts if place in items]
-            result = pair(pandas.concat(there, ignore_index=True), *names, parts, draws, seed) if there else None
+            frames = [items[place] for place in parts if place in items]
+            result = pair(pandas.concat(frames, ignore_index=True), *names, parts, draws, seed) if frames else None
             if result is None:
-                notes.append(f"not compared: {one.name} / {other.name}, {variety}: a side has no item with a score.")
+                notes.append(f"not compared: {first.name} / {second.name}, {variety}: a side has no item with a score.")
                 continue
-            scores = (one.run.mean(parts), other.run.mean(parts_by_variety(other.tasks, metric)[variety]))
-            held.append(one.run.name if level == OF_PROMPTS else one.prompt)
+            scores = (first.run.mean(parts), second.run.mean(parts_by_variety(second.tasks, metric)[variety]))
+            shared.append(first.run.name if level == OF_PROMPTS else first.prompt)
             rows.append(Row(level, variety, metric, *names, parts, scores, result))
-    return list(zip(held, with_holm(rows, lambda row: row.level), strict=True))
+    return list(zip(shared, with_holm(rows, lambda row: row.level), strict=True))
 
 
 def _items_of(
-    one: Side, other: Side, tasks: Mapping[str, str], metric: str
+    first: Side, second: Side, tasks: Mapping[str, str], metric: str
 ) -> dict[tuple[str, str], "pandas.DataFrame"]:
-    """The items of two sides as runs of these names, in the first one's tasks, which both share."""
+    """The items of two sides by run and task; tasks have the first side's names."""
     frames = []
-    for side in (one, other):
+    for side in (first, second):
         renamed = {side.tasks[variety]: task for variety, task in tasks.items()}
         rows = items_of(side.run.items, dict.fromkeys(((task, metric) for task in renamed), 1.0))
         frames.append(rows.assign(run=side.name, task=rows["task"].astype(object).map(renamed)))
-    theirs = {task: other.tasks[variety] for variety, task in tasks.items()}
+    tasks_of_second = {task: second.tasks[variety] for variety, task in tasks.items()}
     return items_of_both(
-        frames, lambda place: differ_in_rows((one.run, place), (other.run, (theirs[place[0]], place[1])))
+        frames, lambda place: differ_in_rows((first.run, place), (second.run, (tasks_of_second[place[0]], place[1])))
     )
 
 
 def _pairs(sides: Sequence[Side]) -> Iterator[tuple[str, Side, Side]]:
-    for one, other in combinations(sides, 2):
-        if one.run is other.run and one.shots == other.shots:
-            yield OF_PROMPTS, one, other
-        elif one.run is not other.run and (one.prompt, one.shots) == (other.prompt, other.shots):
-            yield OF_MODELS, one, other
+    for first, second in combinations(sides, 2):
+        if first.run is second.run and first.shots == second.shots:
+            yield OF_PROMPTS, first, second
+        elif first.run is not second.run and (first.prompt, first.shots) == (second.prompt, second.shots):
+            yield OF_MODELS, first, second
 
 
 def _cell_tables(cells: Sequence[Cell]) -> Iterator[str]:
@@ -254,9 +254,9 @@ def _difference_tables(rows: Sequence[tuple[str, Row]]) -> Iterator[str]:
     """Tables of differences like Table 7."""
     for level in (OF_PROMPTS, OF_MODELS):
         table = []
-        for held, row in rows:
+        for shared, row in rows:
             if row.level == level:
-                names = [f" {name} ".replace(f" {held} ", " ").strip() for name in (row.first, row.second)]
-                table.append([row.name, held, *names, items_text(row), *tested_cells(row, 3)])
+                names = [f" {name} ".replace(f" {shared} ", " ").strip() for name in (row.first, row.second)]
+                table.append([row.name, shared, *names, items_text(row), *tested_cells(row, 3)])
         if table:
             yield terminal_table(HEADER, table, "llllrrlll", f"Differences of CFHR between {level}, first minus second")

@@ -1,4 +1,4 @@
-"""What `cultureval audit curate m2cqa` writes about a curation, and prints."""
+"""What `cultureval audit curate m2cqa` writes and prints about a curation."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -30,24 +30,24 @@ PUBLISHED_AGREEMENT = {  # Table 1: AC1, raw
 def write_rejected(outcomes: "Mapping[str, Outcome]", file: Path) -> None:
     """Writes each rejected item with its step, reason and detail as a line of JSON."""
     write_json_lines(
-        file, ({"step": step} | asdict(one) for step, outcome in outcomes.items() for one in outcome.rejected)
+        file, ({"step": step} | asdict(item) for step, outcome in outcomes.items() for item in outcome.rejected)
     )
 
 
 def curation_text(outcomes: "Mapping[str, Outcome]", contrasts: "Mapping[str, Contrast]") -> str:
-    """Kept and rejected items of each step with the reasons, and the check of contrast beside the paper's."""
+    """Kept and rejected items of each step with reasons, and the contrast of options beside the paper's."""
     rows = []
     for step, outcome in outcomes.items():
-        why = Counter(one.reason for one in outcome.rejected)
-        told = ", ".join(f"{count} {reason}" for reason, count in why.most_common())
-        rows.append([step, f"{len(outcome.kept):,}", f"{len(outcome.rejected):,}", told])
+        reasons = Counter(item.reason for item in outcome.rejected)
+        counts = ", ".join(f"{count} {reason}" for reason, count in reasons.most_common())
+        rows.append([step, f"{len(outcome.kept):,}", f"{len(outcome.rejected):,}", counts])
     text = terminal_table(["step", "kept", "rejected", "reasons"], rows, "lrrl")
     if not contrasts:
         return text
     header = ["mean cosine", "items", "within an item", "[paper]", "across items", "[paper]"]
     rows = [
-        [name, f"{one.items:,}", f"{one.within:.2f}", f"[{within}]", f"{one.across:.2f}", f"[{across}]"]
-        for name, one in contrasts.items()
+        [name, f"{item.items:,}", f"{item.within:.2f}", f"[{within}]", f"{item.across:.2f}", f"[{across}]"]
+        for name, item in contrasts.items()
         for within, across in [PUBLISHED[name]]
     ]
     return f"{text}\n\n{terminal_table(header, rows, 'lr')}"
@@ -56,15 +56,15 @@ def curation_text(outcomes: "Mapping[str, Outcome]", contrasts: "Mapping[str, Co
 def agreement_text(found: "Mapping[tuple[str, str], Mapping[str, Coefficient]]", items: int) -> str:
     """Agreement of annotators for each question and kind of statement, beside the paper's Table 1."""
     rows = []
-    for place, values in found.items():
-        numbers = zip((values["AC1"], values["raw"]), PUBLISHED_AGREEMENT[place], strict=True)
-        cells = [(f"{one.value:.3f} [{one.low:.3f}, {one.high:.3f}]", f"{paper}") for one, paper in numbers]
-        rows.append([*place, *cells[0], *cells[1]])
+    for kind, values in found.items():
+        numbers = zip((values["AC1"], values["raw"]), PUBLISHED_AGREEMENT[kind], strict=True)
+        cells = [(f"{own.value:.3f} [{own.low:.3f}, {own.high:.3f}]", f"{paper}") for own, paper in numbers]
+        rows.append([*kind, *cells[0], *cells[1]])
     table = terminal_table(["question", "statement", "AC1", "[paper]", "raw", "[paper]"], rows, "llr")
     return f"{items:,} items with labels; 95% intervals over items.\n{table}"
 
 
 def disputed_text(keys: "Sequence[tuple[str, str, str]]") -> str:
-    """Statements on which annotators have no majority, for a further one."""
-    named = shown_names([f"{item} ({variety}, {role})" for item, variety, role in keys], MOST_DISPUTED)
-    return f"{len(keys):,} statements without a majority, for a further annotator: {named or 'none'}."
+    """Statements without a majority of annotators, for a further annotator."""
+    statements = shown_names([f"{item} ({variety}, {role})" for item, variety, role in keys], MOST_DISPUTED)
+    return f"{len(keys):,} statements without a majority, for a further annotator: {statements or 'none'}."

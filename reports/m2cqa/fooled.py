@@ -1,4 +1,4 @@
-"""`cultureval show --fooled`: items whose true statement was accepted and a false one not rejected, as CFHR counts."""
+"""`cultureval show --fooled`: items that CFHR counts. The model accepts the true statement and not only it."""
 
 import json
 import sys
@@ -19,11 +19,11 @@ Item = dict[str, Any]
 
 
 def find_fooled(results: Path, task: str) -> tuple[list[Item], str]:
-    """The items of the newest details of a task that fooled the model, and the task's, run's and date's names.
+    """The items that fooled the model, from the newest details of a task.
 
     Returns:
-        Items with `item`, `image`, `country`, `category`, `true` (the statement), and `fooled_by`: a list of
-        `statement`, `verdict` and `reply`.
+        (items, title): each item has `item`, `image`, `country`, `category`, `true` (the statement) and `fooled_by`, a
+        list of `statement`, `verdict` and `reply`. The title has the names of task, run and date.
 
     Raises:
         CulturevalError: There are no such details, or they have no verdicts on single statements.
@@ -48,12 +48,12 @@ def find_fooled(results: Path, task: str) -> tuple[list[Item], str]:
 
 
 def _about(row: Mapping[str, Any]) -> Item:
-    """What is known of an item, of the row of its true statement."""
+    """Image, country, category and true statement of an item, from the row of its true statement."""
     specific = specific_of(row["doc"])
     image = specific.get("image") or ""
     try:
         image = str(stored_image(image))
-    except CulturevalError:  # the store of this machine does not hold it
+    except CulturevalError:  # it is not in this machine's store
         pass
     about = {name: specific.get(name) or "" for name in ("country", "category")}
     return {"image": image, **about, "true": specific["statement"]}

@@ -1,8 +1,8 @@
 """AynVQA's submissions: the organisers' CSV, read and scored as they do, and written from finished runs.
 
-Verified: the format (id, statement_index, prediction), the metrics, that a missing prediction counts as wrong, that the
-last of two rows for one statement counts, that other ids and indices are passed over (ImageEval2026-tasks, task1).
-Ours: standard errors; that an undefined rate is n/a, where the organisers' scorer prints 0.
+Verified (ImageEval2026-tasks, task1): the format (id, statement_index, prediction) and the metrics. A missing
+prediction counts as wrong. Of two rows for one statement the last counts. Other ids and indices are ignored.
+Ours: standard errors; an undefined rate is n/a, where the organisers' scorer prints 0.
 """
 
 import math
@@ -44,7 +44,7 @@ Row = dict[str, str]
 
 
 class Gold(NamedTuple):
-    """The gold file: of each item its statements, and the place of the true one."""
+    """The gold file: each item's statements, and the index of the true statement."""
 
     path: Path
     statements: dict[str, list[str]]
@@ -52,15 +52,15 @@ class Gold(NamedTuple):
 
 
 def score_aynvqa(gold: Path, pred: Sequence[Path], output_dir: Path) -> ScoredSubmissions:
-    """Scores submissions, and runs, whose submission files it writes.
+    """Scores submissions, and runs, from which it writes submission files.
 
     Args:
         gold: A split with labels (task1b/test_en.jsonl).
         pred: CSV files of submissions; or output folders and results files of runs of the groups m2cqa_aynvqa.
-        output_dir: Folder of the submission files of runs.
+        output_dir: Folder for the submission files of runs.
 
     Raises:
-        CulturevalError: A file cannot be read or is in another format, or a run holds none of the gold file's items.
+        CulturevalError: A file cannot be read or is in another format, or a run has none of the gold file's items.
     """
     answers = read_gold(gold)
     files = [path for path in pred if path.suffix.lower() == ".csv"]
@@ -108,10 +108,10 @@ def read_gold(path: Path) -> Gold:
 
 
 def read_submission(path: Path, gold: Gold) -> tuple[dict[tuple[str, int], str], list[str]]:
-    """The predictions of a submission by item and statement, and sentences on what is missing or passed over.
+    """The predictions of a submission by item and statement, and sentences on missing and ignored ones.
 
     Raises:
-        CulturevalError: It cannot be read or lacks a column.
+        CulturevalError: It cannot be read, or a column is missing.
     """
     import pandas
 
@@ -121,38 +121,38 @@ def read_submission(path: Path, gold: Gold) -> tuple[dict[tuple[str, int], str],
         raise CulturevalError(f"The submission {path} cannot be read: {error}") from error
     if missing := [name for name in COLUMNS if name not in rows]:
         raise CulturevalError(
-            f"The submission {path} lacks the columns {', '.join(missing)}; it has {', '.join(rows)}."
+            f"The submission {path} has no column {', '.join(missing)}; columns found: {', '.join(rows)}."
         )
     rows["id"] = rows["id"].str.strip()
-    whole = rows["statement_index"].str.fullmatch(r"\s*\+?0*[012]\s*")  # as the organisers' int() reads it: 1, " 1", 01
-    known = rows[rows["id"].isin(gold.true) & whole]
-    last = known.assign(place=known["statement_index"].astype(int)).drop_duplicates(["id", "place"], keep="last")
+    is_index = rows["statement_index"].str.fullmatch(r"\s*\+?0*[012]\s*")  # the organisers' int() reads 1, " 1" and 01
+    of_gold = rows[rows["id"].isin(gold.true) & is_index]
+    last = of_gold.assign(place=of_gold["statement_index"].astype(int)).drop_duplicates(["id", "place"], keep="last")
     predictions = {
         (item, place): text for item, place, text in last[["id", "place", "prediction"]].itertuples(index=False)
     }
-    unread = sum(organisers_verdict(text) is None for text in predictions.values())
-    elsewhere, repeated, unsaid = len(rows) - len(known), len(known) - len(last), 3 * len(gold.true) - len(last)
-    told = {
+    unreadable = sum(organisers_verdict(text) is None for text in predictions.values())
+    elsewhere, repeated, absent = len(rows) - len(of_gold), len(of_gold) - len(last), 3 * len(gold.true) - len(last)
+    problems = {
         f"{elsewhere} of {len(rows)} rows are of no statement (0, 1, 2) of a gold item.": elsewhere,
         f"{repeated} of {len(rows)} rows are repeated, of which the last counts.": repeated,
-        f"{unsaid} of {3 * len(gold.true)} predictions are missing, and count as wrong.": unsaid,
-        f"{unread} of {len(last)} predictions hold no verdict, and count as wrong.": unread,
+        f"{absent} of {3 * len(gold.true)} predictions are missing, and count as wrong.": absent,
+        f"{unreadable} of {len(last)} predictions hold no verdict, and count as wrong.": unreadable,
     }
-    return predictions, [sentence for sentence, count in told.items() if count]
+    return predictions, [sentence for sentence, count in problems.items() if count]
 
 
 def scored_submission(gold: Gold, predictions: Mapping[tuple[str, int], str]) -> ScoredTask:
-    """The organisers' metrics of a submission, as a run has them: an item's are in the row of its true statement.
+    """The organisers' metrics of a submission. The row of an item's true statement has the item's metrics, as in runs.
 
     Args:
-        predictions: By item and statement; those without one are wrong.
+        predictions: By item and statement; a missing prediction is wrong.
     """
     statements, rows = [], []
     for item, true in gold.true.items():
-        others = iter(ROLES[1:])
+        false_roles = iter(ROLES[1:])
         for place in range(len(ROLES)):
             text = predictions.get((item, place), "")
-            role = ROLES[0] if place == true else next(others)
+            role = ROLES[0] if place == true else next(false_roles)
             statements.append(Statement(item, role, WORDS[organisers_verdict(text)]))
             rows.append(ScoredRow(f"{item}/{place}", {}, item, text))
     columns = item_columns(statements)
@@ -167,10 +167,10 @@ def scored_submission(gold: Gold, predictions: Mapping[tuple[str, int], str]) ->
 
 
 def write_submissions(runs: Sequence[Run], gold: Gold, output_dir: Path) -> list[Path]:
-    """Submission files of runs: one a task whose statements are those of the gold file.
+    """Writes a submission file for each task of the runs with the gold file's statements.
 
     Raises:
-        CulturevalError: There is no such task.
+        CulturevalError: The runs have no such task.
     """
     files = []
     for run in runs:
@@ -190,7 +190,7 @@ def write_submissions(runs: Sequence[Run], gold: Gold, output_dir: Path) -> list
 
 
 def _rows(details: Path, task: str, gold: Gold) -> list[Row]:
-    """The rows of a task's submission; [] where a statement is not the gold file's."""
+    """The rows of a task's submission; [] if the gold file does not have its statements."""
     key = headline_verdict(task)
     rows = []
     for row in read_details(details).to_pylist():

@@ -23,7 +23,7 @@ def charts(table: BoardTable) -> list[Chart]:
             unknown.append(name)
     if len(points) < 2:
         return []
-    points = [replace(one, named=not any(two.x <= one.x and two.y > one.y for two in points)) for one in points]
-    note = f"Named are models that no smaller one beats. {without_size(unknown)}".strip()
+    points = [replace(point, named=not any(p.x <= point.x and p.y > point.y for p in points)) for point in points]
+    note = f"Names: models that no smaller model beats. {without_size(unknown)}".strip()
     axes = ("parameters", "QIMMA's average, percent")
     return [scatter("qimma_size", "Average and size", axes, points, sizes=True, note=note)]

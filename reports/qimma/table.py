@@ -1,9 +1,9 @@
 """QIMMA's tables: fourteen benchmarks, seven domains and the average, as the paper's Tables 3 and 4.
 
-Paper (arXiv 2604.03395), section 5: a benchmark is the unweighted mean of its subsets, a domain that of its
-benchmarks, the average that of the fourteen benchmarks (not of the domains); HumanEval+ and MBPP+ count as two. The
-paper's benchmark scores give its 14 averages and 98 domain scores. Inferred: MedArabiQ is the mean of its five subsets
-(accuracy of three, BERTScore of two), as the others are of theirs.
+Paper (arXiv 2604.03395), section 5: a benchmark is the unweighted mean of its subsets, and a domain of its benchmarks.
+The average is the mean of the fourteen benchmarks, not of the domains; HumanEval+ and MBPP+ count as two. The paper's
+benchmark scores give its 14 averages and 98 domain scores. Inferred: MedArabiQ is the mean of its five subsets
+(accuracy of three, BERTScore of two).
 """
 
 from collections import Counter, defaultdict
@@ -13,10 +13,10 @@ from cultureval.runs.loading import Run
 from cultureval.runs.table import (
     AVERAGE,
     MOST_SUBSETS,
-    Given,
     Mean,
     Numbers,
     Place,
+    ScoreNames,
     Table,
     equal,
     mean_of_cells,
@@ -37,21 +37,21 @@ PARITY = {
 }
 
 
-def tables(given: Given) -> list[Table]:
-    """The table of choices by log-probabilities, answers and code."""
+def tables(score_names: ScoreNames) -> list[Table]:
+    """The table of QIMMA: choices by log-probabilities, answers, code."""
     benchmarks, domains = {}, defaultdict(list)
     for name, tasks in benchmark_tasks().items():
         benchmarks[name] = Mean(equal((task.task, task.metrics[0]) for task in tasks), 100, of_present=True)
         domains[tasks[0].domain].append(benchmarks[name])
     cells: dict[Place, Mean] = {(name, SCORE): mean for name, mean in benchmarks.items()}
-    cells = with_subsets(cells, given) if len(given) <= MOST_SUBSETS else cells
-    cells |= {(name, SCORE): mean_of_cells(own) for name, own in domains.items()}
+    cells = with_subsets(cells, score_names) if len(score_names) <= MOST_SUBSETS else cells
+    cells |= {(name, SCORE): mean_of_cells(means) for name, means in domains.items()}
     main = (AVERAGE, SCORE)
     cells[main] = mean_of_cells(benchmarks.values())
     return [Table("QIMMA", cells, "percent", main, published=published_numbers(), notes=_notes)]
 
 
-def generative_tables(given: Given) -> list[Table]:
+def generative_tables(score_names: ScoreNames) -> list[Table]:
     """The table of choices with generated answers, which has no published numbers."""
     benchmarks: dict[str, list[str]] = {}
     for task in all_tasks().values():
@@ -71,7 +71,7 @@ def generative_tables(given: Given) -> list[Table]:
 
 
 def published_numbers() -> dict[str, Numbers]:
-    """Table 3: each subset of a benchmark has the benchmark's score, so that averages and domains follow."""
+    """Table 3. Each subset gets its benchmark's score, so averages and domains equal the paper's."""
     return {
         row["model"]: {
             (task.task, task.metrics[0]): float(row[name])
@@ -84,8 +84,8 @@ def published_numbers() -> dict[str, Numbers]:
 
 
 def _notes(run: Run, shots: int) -> list[str]:
-    """The form of the data, and how prompts became tokens, where the run says so."""
+    """The form of the data, and the tokenisation of prompts if the record has it."""
     tasks = [task for task in run.tasks_of("qimma") if task.shots == shots]
-    forms = Counter(task.form or "not told" for task in tasks)
-    told = ", ".join(f"{form} ({count} subsets)" if len(forms) > 1 else form for form, count in sorted(forms.items()))
-    return [f"Data: {told}.", *(PARITY[name] for name in PARITY if name in {task.parity for task in tasks})]
+    forms = Counter(task.form or "unknown" for task in tasks)
+    text = ", ".join(f"{form} ({count} subsets)" if len(forms) > 1 else form for form, count in sorted(forms.items()))
+    return [f"Data: {text}.", *(PARITY[name] for name in PARITY if name in {task.parity for task in tasks})]

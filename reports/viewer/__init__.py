@@ -1,1 +1,1 @@
-"""Single answers in Inspect's log viewer: logs beside the results, and a static bundle for publishing."""
+"""Single answers in Inspect's log viewer: logs, and a static bundle for publishing."""

@@ -1,4 +1,4 @@
-"""Inspect's viewer of logs: opened on this machine, or as a static folder for publishing."""
+"""Inspect's log viewer: served on this machine, or as a static folder for publishing."""
 
 import contextlib
 import io
@@ -18,18 +18,18 @@ NO_FILES = {"eval-set.json": "null", "flow.yaml": ""}
 
 
 def write_bundle(paths: Sequence[Path], folder: Path, task: str | None = None, gated: bool = False) -> list[TaskLog]:
-    """Writes logs with Inspect's viewer as a static site; it needs a web server, any one.
+    """Writes logs with Inspect's viewer as a static site for any web server.
 
     Args:
-        paths: As of `write_logs`, as is `task`.
-        folder: A bundle in it is replaced.
-        gated: Whether tasks are in it whose data may not be passed on.
+        paths: As of `write_logs`, like `task`.
+        folder: Empty, missing, or an earlier bundle, which is replaced.
+        gated: Whether tasks with gated data are included.
 
     Returns:
-        The logs of all tasks; those that are not written are left out, since their data are gated.
+        The logs of all tasks; logs of gated data may be not `written`.
 
     Raises:
-        CulturevalError: The folder holds what is no bundle of ours, or nothing would be in it.
+        CulturevalError: The folder has other files, or the bundle would be empty.
     """
     from inspect_ai.log import bundle_log_dir
 
@@ -52,11 +52,11 @@ def write_bundle(paths: Sequence[Path], folder: Path, task: str | None = None, g
 
 
 def serve(folder: Path, port: int) -> None:
-    """Runs Inspect's viewer of a folder of logs on 127.0.0.1 until it is interrupted.
+    """Serves a folder of logs with Inspect's viewer on 127.0.0.1 until it is interrupted.
 
     Raises:
         CulturevalError: The viewer's server does not start.
     """
     command = [sys.executable, "-m", "inspect_ai", "view", "start", f"--log-dir={folder}", f"--port={port}"]
     if subprocess.run(command).returncode:
-        raise CulturevalError(f"The viewer did not start on port {port}: where another program has it, use --port.")
+        raise CulturevalError(f"The viewer did not start on port {port}. If another program uses it, try --port.")

@@ -1,4 +1,4 @@
-"""Inspect's logs of saved runs: one a task, with a sample for each row of its details."""
+"""Inspect's logs of saved runs: a log for each task, with a sample for each row of its details."""
 
 import hashlib
 import re
@@ -27,9 +27,9 @@ NAME = 200  # letters of a name
 
 
 class TaskLog(NamedTuple):
-    """The log of one task (with `|k`) of a run: its path in the folder of logs, the model's folder, the run's date.
+    """The log of a task (with `|k`) of a run: `name` is its path in the folder of logs, `model` the model's folder.
 
-    `gated`: its data may not be passed on; `written`: it is there, since gated ones were not to be left out.
+    `gated`: its data may not be published; `written`: whether the log exists.
     """
 
     name: str
@@ -41,27 +41,27 @@ class TaskLog(NamedTuple):
 
 
 def write_logs(paths: Sequence[Path], folder: Path, task: str | None = None, gated: bool = True) -> list[TaskLog]:
-    """Writes the logs of the newest details of each run and task; those that are newer than these stay.
+    """Writes the logs of the newest details of each run and task, except logs that are newer.
 
     Args:
         paths: Output folders, folders in them, or results files.
         task: Only this task, or group of tasks; `|k` may follow.
-        gated: Whether tasks are written whose data may not be passed on.
+        gated: Whether logs of gated data are written.
 
     Raises:
         CulturevalError: There are no such details, or some cannot be read.
     """
     found = [(run, name) for run in load(*paths).runs for name in run.details]
-    wanted = [
+    chosen = [
         (run, name)
         for run, name in found
         if task is None or task in (name, name_and_shots(name)[0]) or name.startswith(f"{task}:")
     ]
-    if not wanted:
+    if not chosen:
         there = shown_names(sorted({name_and_shots(name)[0] for _, name in found}))
         raise CulturevalError(f"{paths[0]} has no details of {task or 'any task'}. It has {there or 'none at all'}.")
     logs = []
-    for run, name in progressing(wanted, len(wanted), "Inspect's logs", "task"):
+    for run, name in progressing(chosen, len(chosen), "Inspect's logs", "task"):
         record, file = run.record.tasks.get(name), run.files[name]
         secret = is_gated(name_and_shots(name)[0], record.source if record else "")
         path, model = f"{file_name(run.name)}/{file_name(name)}.eval", model_folder(file) or run.model
@@ -76,23 +76,23 @@ def _write(run: Run, task: str, folder: Path, file: Path) -> None:
     from inspect_ai.log import EvalStats
 
     judgements = run.judgements.get(task, [])
-    newest = max(one.stat().st_mtime for one in (run.details[task], run.files[task], *judgements))
+    newest = max(saved.stat().st_mtime for saved in (run.details[task], run.files[task], *judgements))
     if file.is_file() and file.stat().st_mtime > newest:
         return
-    if folder.is_symlink() or file.parent.is_symlink():  # what lies behind one may be anybody's
-        raise CulturevalError(f"{file.parent} is a link, or lies behind one: name another folder.")
+    if folder.is_symlink() or file.parent.is_symlink():  # its target may belong to another program
+        raise CulturevalError(f"{file.parent} is, or lies in, a symbolic link: name another folder.")
     file.parent.mkdir(parents=True, exist_ok=True)
     rows, headline = rows_of(run.details[task], judgements), headline_of(task)
     when = _when(run, task)
     maker = Maker(run.model, headline, any(row["doc"].get("images") for row in rows))
-    named = zip(names_of(rows), _addresses(names_of(rows)), rows, strict=True)
-    samples = (maker.sample(place, *one) for place, one in enumerate(named))
+    addressed = zip(names_of(rows), _addresses(names_of(rows)), rows, strict=True)
+    samples = (maker.sample(place, *entry) for place, entry in enumerate(addressed))
     stats, spec = EvalStats(started_at=when, completed_at=when), _spec(run, task, when, maker.pictures)
     write_log(file, spec, stats, samples, partial(_results, run.scores.get(task, {}), headline))
 
 
 def _addresses(names: Iterable[str]) -> list[str]:
-    """Names of rows that are safe in an address and in a zip file, each another, as the viewer has them."""
+    """Distinct names of rows that are safe in an address and in a zip file."""
     found: dict[str, None] = {}
     for number, name in enumerate(names, 1):
         safe = re.sub(r"[^\w.-]+", "-", name[:64]).strip("-.") or "item"
@@ -121,10 +121,10 @@ def _spec(run: Run, task: str, when: str, pictures: bool) -> "EvalSpec":
     about = {"run": date_of(run.files[task]), "made by": "cultureval show --web"}
     name, shots = name_and_shots(task)
     group = f"{name.partition(':')[0]}|{shots}"
-    if signed := [one.text for one in run.record.signatures if one.group == group]:
+    if signed := [item.text for item in run.record.signatures if item.group == group]:
         about["signature"] = signed[0]
-    if told := warnings(run, [task]):
-        about["warnings"] = "\n".join(one.sentence for one in told)
+    if found := warnings(run, [task]):
+        about["warnings"] = "\n".join(item.sentence for item in found)
     identity = hashlib.sha256(f"{run.files[task]} {task}".encode("utf-8", "replace")).hexdigest()
     return EvalSpec(
         eval_id=identity[:22],
@@ -137,13 +137,13 @@ def _spec(run: Run, task: str, when: str, pictures: bool) -> "EvalSpec":
         config=EvalConfig(),
         packages={plain_text(name, NAME): plain_text(version, NAME) for name, version in run.record.versions.items()},
         metadata={name: plain_text(value, 4000) for name, value in about.items()},
-        # Plain text; with images, which are shown only in logs that the viewer trusts, all texts are escaped.
+        # The viewer shows images only in trusted logs; their texts are escaped. Other logs are plain text.
         viewer=ViewerConfig(trust_content=None if pictures else False),
     )
 
 
 def _when(run: Run, task: str) -> str:
-    """The date of a run's results as Inspect writes it; the file's where its name has none."""
+    """The date of a run's results in ISO format; the file's own date if its name has none."""
     date = re.sub(r"T(\d\d)-(\d\d)-", r"T\1:\2:", date_of(run.files[task]))
     try:
         return datetime.fromisoformat(date).replace(tzinfo=UTC).isoformat()

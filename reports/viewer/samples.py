@@ -1,4 +1,4 @@
-"""A saved answer as a sample of an Inspect log: prompt, images, answer, choices, gold, verdicts."""
+"""A saved answer as a sample of an Inspect log."""
 
 import base64
 import io
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from inspect_ai.model import ChatMessage
     from inspect_ai.scorer import Score
 
-# Fields of `doc.specific` that are no facts about an item: how it was asked, and what is shown elsewhere.
+# Fields of `doc.specific` that are not in the metadata: settings of the prompt, and facts shown elsewhere.
 NOT_SHOWN = {
     *("judge", "prefixed_stops", "answer_prefix", "plain_query", "chat_query", "stop_in_chat", "thinking", "parity"),
     *("end_logprob", "verdict", "problem", "rows_of_task", "image", "id", "prompt", "templates"),
@@ -53,8 +53,8 @@ class Maker:
 
     Attributes:
         model: Of the run.
-        headline: The metric that stands first, and holds the answer in short; "": the item's first.
-        pictures: Whether the log shows images, and so Markdown.
+        headline: The first metric, which shows the answer; "": the item's first metric.
+        pictures: Whether the log shows images, and therefore Markdown.
     """
 
     model: str
@@ -62,16 +62,16 @@ class Maker:
     pictures: bool
 
     def text(self, text: str) -> str:
-        """A text as the viewer gets it, which draws texts as Markdown where it shows images."""
+        """A text for the viewer: escaped as Markdown if the log shows images."""
         return markdown_text(text) if self.pictures else plain_text(text)
 
     def sample(self, place: int, name: str, address: str, row: Row) -> "EvalSample":
         """The sample of a row of the details.
 
         Args:
-            place: Of the row, from 0.
-            name: As every command names it.
-            address: Its name in addresses.
+            place: Index of the row, from 0.
+            name: The item's name in every command.
+            address: Its name in the viewer's addresses.
         """
         from inspect_ai.log import EvalSample
         from inspect_ai.model import ModelOutput
@@ -93,18 +93,18 @@ class Maker:
         from inspect_ai.model import ChatMessageAssistant, ChatMessageUser, ContentImage, ContentReasoning, ContentText
 
         asked = [ContentText(text=self.text(str(row["doc"]["query"]))), *(ContentImage(image=url) for url in images)]
-        reasonings = [one for one in (row["model_response"].get("reasonings") or [])[:1] if one]
-        replied: list[Any] = [ContentReasoning(reasoning=self.text(str(one))) for one in reasonings]
+        reasonings = [reasoning for reasoning in (row["model_response"].get("reasonings") or [])[:1] if reasoning]
+        replied: list[Any] = [ContentReasoning(reasoning=self.text(str(reasoning))) for reasoning in reasonings]
         replied.append(ContentText(text=self.text(answer) or "(no text)"))
-        others = [] if is_choice(row) else saved_texts(row["model_response"])[1:]
+        further = [] if is_choice(row) else saved_texts(row["model_response"])[1:]
         return [
             ChatMessageUser(id="asked", content=asked),
             ChatMessageAssistant(id="answer", content=replied),
-            *(ChatMessageAssistant(id=f"answer-{n}", content=self.text(text)) for n, text in enumerate(others, 2)),
+            *(ChatMessageAssistant(id=f"answer-{n}", content=self.text(text)) for n, text in enumerate(further, 2)),
         ]
 
     def _scores(self, row: Row, answer: str) -> "dict[str, Score]":
-        """A score for each metric that the item has a value of, the headline first."""
+        """The item's scores, the headline first."""
         from inspect_ai.scorer import Score
 
         scores = {}
@@ -112,8 +112,10 @@ class Maker:
         for name in sorted(metrics, key=lambda name: name != self.headline):
             value, shown = metrics[name], plain_text(name, LINE)
             if is_verdict(value):
-                said = self.text("\n\n".join(str(value[part]) for part in ("reply", "reason") if value.get(part)))
-                scores[shown] = Score(value=plain_text(str(value["outcome"])), explanation=said)
+                explanation = self.text(
+                    "\n\n".join(str(value[part]) for part in ("reply", "reason") if value.get(part))
+                )
+                scores[shown] = Score(value=plain_text(str(value["outcome"])), explanation=explanation)
             elif isinstance(value, str):
                 scores[shown] = Score(value=plain_text(value, LINE))
             elif isinstance(value, int | float) and math.isfinite(value):
@@ -126,9 +128,9 @@ class Maker:
 
 
 def choice_lines(row: Row, metric: str) -> list[str]:
-    """The choices of a scored item as a metric orders them: `p 0.912  ordered by -0.09  gold  text`.
+    """The choices of a scored item in a metric's order: `p 0.912  ordered by -0.09  gold  text`.
 
-    p is the probability among the choices: the softmax of the sums of their tokens' log-probabilities.
+    p is the softmax over the choices of the sums of their tokens' log-probabilities.
     """
     from scipy.special import softmax
 
@@ -137,7 +139,9 @@ def choice_lines(row: Row, metric: str) -> list[str]:
     except CulturevalError:  # a row of another package, or of an older backend
         return []
     texts, golds = [choice.strip() for choice in row["doc"]["choices"]], golds_of(row)
-    found = sorted(zip(scores, softmax(row["model_response"]["logprobs"]), texts, strict=True), key=lambda one: -one[0])
+    found = sorted(
+        zip(scores, softmax(row["model_response"]["logprobs"]), texts, strict=True), key=lambda choice: -choice[0]
+    )
     return [
         f"p {share:.3f}  ordered by {score:.3f}  {'gold  ' if text in golds else ''}{text}"
         for score, share, text in found
@@ -145,7 +149,7 @@ def choice_lines(row: Row, metric: str) -> list[str]:
 
 
 def _metadata(place: int, name: str, row: Row, missing: Sequence[str]) -> dict[str, Any]:
-    """Facts about the item: numbers as they are, all else as texts of bounded length."""
+    """Facts about the item: numbers unchanged, other values as texts of bounded length."""
     doc, specific = row["doc"], specific_of(row["doc"])
     facts: dict[str, Any] = {"row": place + 1, "name in the data": name}
     facts |= {field: value for field, value in specific.items() if field not in NOT_SHOWN}
@@ -159,21 +163,21 @@ def _metadata(place: int, name: str, row: Row, missing: Sequence[str]) -> dict[s
 
 
 def plain_text(text: str, longest: int = LONGEST) -> str:
-    """A text that any JSON reader takes: broken letters and control characters as escapes, cut where it is too long."""
+    """A text for any JSON reader: broken letters and control characters escaped, cut to `longest` letters."""
     cut = text[:longest].encode("utf-8", "backslashreplace").decode("utf-8")
     shown = escaped(cut, keep="\n\t\u200c\u200d")  # joiners belong to words, and to emoji
     return shown if len(text) <= longest else f"{shown}\n… {len(text) - longest:,} more letters: cultureval show"
 
 
 def markdown_text(text: str) -> str:
-    """A `plain_text` as Markdown that shows it as it is, with indentation, right-to-left lines between isolates."""
+    """A `plain_text` as Markdown that shows the same text, with indentation, right-to-left lines isolated."""
     return "\n".join(_line(line) for line in plain_text(text).split("\n"))
 
 
 def _line(line: str) -> str:
     rest = line.lstrip(" \t")
     indent = line[: len(line) - len(rest)].replace("\t", "    ").replace(" ", "\u00a0")
-    # A > at the beginning is a quotation, which a no-break space in front prevents.
+    # A no-break space prevents that a > at the beginning becomes a quotation.
     quoted = "\u00a0" if rest.startswith(">") and not indent else ""
     text = indent + quoted + _MARKUP.sub(r"\\\g<0>", rest)
     return isolated(text)

@@ -1,7 +1,7 @@
-"""Tiny replacements for BERTScore's encoder and AL-QASIDA's classifiers, built on the fly for the demo and the tests.
+"""Tiny replacements for BERTScore's encoder and AL-QASIDA's classifiers, for the demo and the tests.
 
-NADI and ALDi: BERT sequence classifiers of their architecture and label order, with random weights. The language model:
-a fastText classifier that looks at letters. The SentencePiece model of spBLEU: trained on a few sentences.
+NADI and ALDi: BERT sequence classifiers with their label order and random weights. The language model: a fastText
+classifier of letters. The SentencePiece model of spBLEU: trained on a few sentences.
 """
 
 import struct
@@ -46,7 +46,7 @@ def build_tiny_encoder(folder: Path, seed: int = 0) -> Path:
 
 
 def wordpiece_of(corpus: Sequence[str] = CORPUS, most: int = 500) -> "PreTrainedTokenizerFast":
-    """A BERT-like WordPiece tokenizer, which cuts at 512: the corpus's letters, then its words, `most` pieces in all.
+    """A BERT-like WordPiece tokenizer of at most `most` pieces: the corpus's letters, then its words.
 
     The tokenizers package's own trainer gives other pieces at every run.
     """
@@ -83,7 +83,7 @@ def build_tiny_instruments(folder: Path) -> dict[str, str]:
     """Builds all four below a folder.
 
     Returns:
-        The settings, by name, that make the metrics use them.
+        Setting -> path, for the metrics.
     """
     return {
         "nadi_model": str(build_tiny_nadi(folder / "tiny-nadi")),

@@ -18,7 +18,7 @@ def build_tiny_dual_encoder(folder: Path, family: Family = "chinese_clip", corpu
 
     Args:
         family: Architecture; siglip2 is SigLIP 2 of any resolution (of a fixed one it is siglip).
-        corpus: Texts whose letters the tokenizer knows.
+        corpus: Texts with the letters of the tokenizer.
 
     Returns:
         The folder.

@@ -1,8 +1,7 @@
 """Tiny models with random weights, built on the fly: for the demo, the tests and the benchmark.
 
-They answer nonsense, but everything else is real: a folder that `from_pretrained` reads, a byte-level tokenizer
-trained on a few Arabic and Chinese sentences of our own, a chat template where one is wanted. The same arguments give
-the same files.
+They answer nonsense, but all their files are real: a folder for `from_pretrained`, a byte-level tokenizer trained on a
+few Arabic and Chinese sentences of our own, an optional chat template. The same arguments give the same files.
 """
 
 from pathlib import Path

@@ -3,9 +3,9 @@
 Paper: "AL-QASIDA: Analyzing LLM Quality and Accuracy Systematically in Dialectal Arabic", arXiv 2412.04193; metrics
 from section 3; data and templates from JHU-CLSP/al-qasida at 34e4dba.
 Verified: sets, sizes, templates and sampling (released files), metrics of the released outputs.
-Inferred: that the paper's models wrote 128 new tokens and had no stop string (its program).
-Ours: the prompts of the development sets (their templates are those of the test sets' rows), HABIBI's development set
-(the lyrics that the test set leaves out), the names of the profiles.
+Inferred from its program: the paper's models wrote 128 new tokens without stop strings.
+Ours: the prompts of the development sets, with the templates of the test sets; HABIBI's development set, the lyrics
+that are not in the test set; the names of the profiles.
 """
 
 from dataclasses import replace
@@ -77,14 +77,15 @@ TWEETS = (
 )
 
 
-def _source(repo: str, licence: str, prepare: Prepare, **settings: Any) -> Source:
-    own = {"form": "original", "as_curated": True, "find": sets.find_corpus, "read": sets.read_corpus, "on_hub": False}
-    own |= {"prompts": which_prompts} if prepare is rows.prepare_request else {}
-    return Source(repo, prepare=prepare, licence=licence, **own | settings)
+def _source(repo: str, licence: str, prepare: Prepare, **more: Any) -> Source:
+    fields: dict[str, Any] = {"form": "original", "as_curated": True, "on_hub": False}
+    fields |= {"find": sets.find_corpus, "read": sets.read_corpus}
+    fields |= {"prompts": which_prompts} if prepare is rows.prepare_request else {}
+    return Source(repo, prepare=prepare, licence=licence, **fields | more)
 
 
 def _sources(corpus: str, prepare: Prepare) -> tuple[Source, ...]:
-    """The ready-made file first, then the corpora that it is built from."""
+    """The ready-made file, then the corpora from which it is built."""
     ready = _source(
         REPOSITORY,
         "none stated; HABIBI CC-BY-NC, cross-lingual prompts Apache-2.0",
@@ -106,8 +107,8 @@ def _sources(corpus: str, prepare: Prepare) -> tuple[Source, ...]:
         return ready, _source(REPOSITORY, "CC-BY-NC per the repository, CC-BY-4.0 per drelhaj/Habibi", prepare)
     if corpus == "flores":
         archive = {"archive": FLORES_FILES, "archive_files": ("*_Arab.*", "*eng_Latn.*")}
-        own = _source(REPOSITORY, FLORES_LICENCE, prepare, how_to_get=FLORES_FILES)
-        return ready, own, _source("facebook/flores", FLORES_LICENCE, prepare, **archive)
+        fairseq = _source(REPOSITORY, FLORES_LICENCE, prepare, how_to_get=FLORES_FILES)
+        return ready, fairseq, _source("facebook/flores", FLORES_LICENCE, prepare, **archive)
     return (ready,)
 
 
@@ -148,12 +149,12 @@ def _translations(corpus: str, name: str, group: str) -> Benchmark:
 
 
 def direction_of(source: str, target: str) -> str:
-    """Translations are averaged over dialects, not over directions: `dialect_to_eng`."""
+    """The direction of a translation, such as `dialect_to_eng`; means are over dialects, not over directions."""
     return "_to_".join(code if code in ("eng", "msa") else "dialect" for code in (source, target))
 
 
-def _rows(corpus: str, count: int = 100, **others: int) -> dict[str, int]:
-    return {code: others.get(code, count) for code in sets.dialects_of(corpus) if others.get(code, count)}
+def _rows(corpus: str, count: int = 100, **counts: int) -> dict[str, int]:
+    return {code: counts.get(code, count) for code in sets.dialects_of(corpus) if counts.get(code, count)}
 
 
 BENCHMARKS = (
@@ -167,8 +168,8 @@ BENCHMARKS = (
     _translations("btec", "BTEC", "alqasida_mt"),
     _translations("flores", "FLORES", "alqasida_mt"),
 )
-# The development sets are a suite of their own, so that no average mixes them with the test sets. Tweets and
-# cross-lingual requests have none.
+# The development sets are a separate suite, so that no average mixes them with the test sets. Tweets and cross-lingual
+# requests have no development set.
 DEV_BENCHMARKS = (
     _requests("btec", "BTEC", "alqasida_dev_mono", MONOLINGUAL, _rows("btec")),
     _requests("flores", "FLORES", "alqasida_dev_mono", MONOLINGUAL, _rows("flores")),

@@ -1,13 +1,13 @@
 """AL-QASIDA's evaluation sets: the ready-made files, or the same sets built from their corpora.
 
-Ready-made files are read unchanged. Built sets follow the paper's program: the table of sentences is shuffled, its
-first rows are taken, and each gets the template that the published row has (`published_prompts.csv`). Sets without
-published prompts (development sets, other numbers of sentences) get the same templates in the same order.
+Ready-made files are read unchanged. Built sets follow the paper's program: it shuffles the table of sentences and
+takes the first rows. Each row gets the template of the published row (`published_prompts.csv`). Sets without published
+prompts (development sets, other numbers of sentences) get the same templates in the same order.
 
-`published_prompts.csv` has a row a set of requests: `templates`, the template of each row in published order, a letter
-(a is the first) for its place in the dialect's list `all` of `dial8.json`; and `prompts`, a hash of the prompts, from
-which no text can be read. Both are recomputed from the released outputs (2,758 monolingual and 2,392 cross-lingual
-prompts of JHU-CLSP/al-qasida at 34e4dba). The draws of the published templates follow no single run of the program.
+`published_prompts.csv` has a row for each set of requests. `templates` has a letter for each row in published order:
+its template's index (a: 0) in the dialect's list `all` of `dial8.json`. `prompts` is a hash of the prompts. Both come
+from the released outputs (2,758 monolingual and 2,392 cross-lingual prompts of JHU-CLSP/al-qasida at 34e4dba). No
+single run of the program gives the published templates.
 """
 
 import csv
@@ -33,7 +33,7 @@ Files = tuple[list[Path], list[Path]]
 ORDER_SEED = sum(b"mena")  # 417
 MONOLINGUAL_ROWS, TRANSLATION_ROWS = 100, 200
 
-# Columns of NADI 2023's tables, and of what the repository's `MADAR-Obtain-Tweets.py` writes.
+# Columns of NADI 2023's tables, and of the output of the repository's `MADAR-Obtain-Tweets.py`.
 NUMBERED = {"content": ("#2_content", "#4 Tweet Text"), "label": ("#3_label",)}
 CROSS_LINGUAL = ("okapi", "sharegpt", "cohere")
 READY_FOLDERS = {
@@ -45,7 +45,7 @@ READY_FOLDERS = {
     "sharegpt": "sharegpt",
     "cohere": "hehe",
 }
-# Dialect -> its country in tables of tweets and lyrics, its city in MADAR, its code in FLORES ("": it is not there).
+# Dialect -> its country in tables of tweets and lyrics, its city in MADAR, its code in FLORES ("": none).
 PLACES = {
     "dza": ("Algeria", "Algiers", ""),
     "egy": ("Egypt", "Cairo", "arz_Arab"),
@@ -61,8 +61,8 @@ COUNTRIES = {code: country for code, (country, _, _) in PLACES.items()}
 CITIES = {code: city for code, (_, city, _) in PLACES.items() if city} | {"msa": "MSA", "eng": "English"}
 FLORES_CODES = {code: flores for code, (_, _, flores) in PLACES.items() if flores}
 FLORES_CODES |= {"msa": "arb_Arab", "eng": "eng_Latn"}
-OWN_ITEMS = ("habibi", "tweet")  # the lyrics and tweets of each dialect are its own
-INSTRUCTION_ENDS = (3, 7, 10, 13, 16, 18, 21, 24)  # of the forms of each of the 8 instructions among the templates
+OWN_ITEMS = ("habibi", "tweet")  # corpora with different items in each dialect
+INSTRUCTION_ENDS = (3, 7, 10, 13, 16, 18, 21, 24)  # index after the last template of each of the 8 instructions
 TEMPLATES, PREFIXES = "dial8.json", "5shot_prefixes.json"
 
 
@@ -88,8 +88,8 @@ def set_of(task: Task) -> SetName:
 
 def dialects_of(corpus: str) -> tuple[str, ...]:
     """The dialects that a corpus has, in the paper's order."""
-    known: Mapping[str, object] = {"btec": CITIES, "flores": FLORES_CODES}.get(corpus, COUNTRIES)
-    return tuple(code for code in DIALECTS if code in known)
+    codes: Mapping[str, object] = {"btec": CITIES, "flores": FLORES_CODES}.get(corpus, COUNTRIES)
+    return tuple(code for code in DIALECTS if code in codes)
 
 
 # --- published prompts ----------------------------------------------------------------------------------------------
@@ -98,10 +98,10 @@ PUBLISHED, NOT_PUBLISHED = "published", "not the published prompts"
 
 
 class PublishedSet(NamedTuple):
-    """What is known of a published set: the hash of its prompts, and of which templates of the dialect they are.
+    """The templates of a published set's prompts, and a hash of the prompts.
 
     Attributes:
-        templates: Places in the dialect's list, from 0; () for cross-lingual sets.
+        templates: Indices in the dialect's list, from 0; () for cross-lingual sets.
     """
 
     templates: tuple[int, ...]
@@ -125,7 +125,7 @@ def prompts_hash(prompts: Iterable[str]) -> str:
 
 
 def which_prompts(rows: Sequence[Mapping[str, Any]]) -> str:
-    """`PUBLISHED` where a set's prepared rows (`prompt`, `genre`, `dialect`) are its published prompts, in order."""
+    """`PUBLISHED` if a set's prepared rows (`prompt`, `genre`, `dialect`) have the published prompts in order."""
     published = published_sets().get(f"{rows[0]['genre']}_{rows[0]['dialect']}")
     same = published is not None and published.prompts == prompts_hash(str(row["prompt"]) for row in rows)
     return PUBLISHED if same else NOT_PUBLISHED
@@ -135,7 +135,7 @@ def which_prompts(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def find_ready(folder: Path, task: Task) -> Files:
-    """The set's csv file, with the templates if they are there, and the published few-shot examples."""
+    """The set's csv file, the file of templates if it exists, and the published few-shot examples."""
     name = set_of(task)
     data = folder / "data_processing" / "data"
     if name.corpus in CROSS_LINGUAL:
@@ -146,7 +146,7 @@ def find_ready(folder: Path, task: Task) -> Files:
         file = data / ("bi" if name.is_translation else "mono") / place / f"{pair}.csv"
     if not file.is_file():
         return [], []
-    return [file, *_named(folder, TEMPLATES)], _examples(folder, name)
+    return [file, *_files_named(folder, TEMPLATES)], _examples(folder, name)
 
 
 def read_ready(files: Sequence[Path], task: Task) -> Iterator[PlacedRow]:
@@ -168,17 +168,17 @@ def read_ready(files: Sequence[Path], task: Task) -> Iterator[PlacedRow]:
 
 
 def find_corpus(folder: Path, task: Task) -> Files:
-    """The files of a corpus, one a language, anywhere below the folder, and the templates."""
+    """The files of a corpus, one for each language, anywhere below the folder, and the templates."""
     name = set_of(task)
     languages = [name.source, name.target] if name.is_translation else [name.target]
     files = [found[0] for code in languages if (found := _corpus_files(folder, name, code))]
-    templates = [] if name.is_translation else _named(folder, TEMPLATES)[:1]
-    there = len(files) == len(languages) and (name.is_translation or _has_dialect(files[0], templates, name))
-    return ([*files, *templates], _examples(folder, name)) if there else ([], [])
+    templates = [] if name.is_translation else _files_named(folder, TEMPLATES)[:1]
+    complete = len(files) == len(languages) and (name.is_translation or _has_dialect(files[0], templates, name))
+    return ([*files, *templates], _examples(folder, name)) if complete else ([], [])
 
 
 def _has_dialect(file: Path, templates: list[Path], name: SetName) -> bool:
-    """Whether the templates, and a table of several countries, also hold the dialect."""
+    """Whether the templates, and the table of a corpus of several countries, have the dialect."""
     if not templates or name.target not in json.loads(utf8_text(templates[0])):
         return False
     least = MONOLINGUAL_ROWS if _leftover(name) else 0
@@ -190,7 +190,7 @@ def read_corpus(files: Sequence[Path], task: Task) -> Iterator[PlacedRow]:
 
     Raises:
         CulturevalError: The two sides of a translation set differ in length or ids.
-        MissingColumn: A table lacks a column.
+        MissingColumn: A column is missing.
     """
     name = set_of(task)
     if files and files[0].name == PREFIXES:
@@ -213,15 +213,15 @@ def _build_requests(files: Sequence[Path], name: SetName) -> Iterator[PlacedRow]
     sentences = [sentence for _, sentence in _sentences(files[0], name)]
     published = published_sets()[f"{name.corpus}_{name.target}"].templates
     order = shuffled(len(sentences))
-    kept = order[MONOLINGUAL_ROWS:] if _leftover(name) else order[:MONOLINGUAL_ROWS]
-    for place, number in enumerate(kept):
+    chosen = order[MONOLINGUAL_ROWS:] if _leftover(name) else order[:MONOLINGUAL_ROWS]
+    for place, number in enumerate(chosen):
         template = templates[published[place % len(published)] % len(templates)]
         row = {"prompt": template.replace("{}", sentences[number]), "cluster": _cluster(name, place)}
         yield PlacedRow(files[0].name, number, row | features_of(row, name, templates), _of_set(files[0], name))
 
 
 def _of_set(file: Path, name: SetName) -> Path:
-    """What manifests of audits call a set's rows: several sets are built from the same record of one file."""
+    """The file name of a set in manifests of audits; several sets use the same records of one file."""
     languages = f"{name.source}_to_{name.target}" if name.is_translation else name.target
     return file.with_name(f"{file.name}@{name.corpus}_{languages}{'_dev' * name.dev}")
 
@@ -235,8 +235,8 @@ def _build_translations(files: Sequence[Path], name: SetName) -> Iterator[Placed
     source, target = (_sentences(file, name) for file in files)
     if len(source) != len(target) or any(a != b for (a, _), (b, _) in zip(source, target, strict=True)):
         raise CulturevalError(
-            f"{files[0].name} and {files[1].name} do not hold the same sentences in the same order "
-            f"({len(source)} and {len(target)} of this split); use the two files of one release."
+            f"{files[0].name} and {files[1].name} do not have the same sentences in the same order "
+            f"({len(source)} and {len(target)} in this split): use the two files of one release."
         )
     for place, number in enumerate(shuffled(len(source))[:TRANSLATION_ROWS]):
         row = {"sentence": source[number][1], "completion": target[number][1], "from": name.source}
@@ -246,17 +246,17 @@ def _build_translations(files: Sequence[Path], name: SetName) -> Iterator[Placed
 
 def _corpus_files(folder: Path, name: SetName, code: str) -> list[Path]:
     if name.corpus == "btec":
-        return _named(folder, f"MADAR.corpus.{CITIES[code]}.tsv")
+        return _files_named(folder, f"MADAR.corpus.{CITIES[code]}.tsv")
     if name.corpus == "tweet":
-        return [] if name.dev else _named(folder, "NADI2023_Subtask1_DEV.tsv")
+        return [] if name.dev else _files_named(folder, "NADI2023_Subtask1_DEV.tsv")
     if name.corpus == "habibi":
-        return _named(folder, "arabicLyrics_cleaned.csv")
+        return _files_named(folder, "arabicLyrics_cleaned.csv")
     split = "dev" if name.dev else "devtest"
-    return _named(folder, f"{FLORES_CODES[code]}.{split}")
+    return _files_named(folder, f"{FLORES_CODES[code]}.{split}")
 
 
 def _sentences(file: Path, name: SetName) -> list[tuple[str, str]]:
-    """Ids and sentences of a corpus file's split or country, in its order."""
+    """Ids and sentences of the split or country in a corpus file, in its order."""
     if name.corpus == "flores":
         lines = utf8_text(file).replace("\r\n", "\n").removesuffix("\n").split("\n")
         return [(str(number), line.strip()) for number, line in enumerate(lines)]
@@ -272,14 +272,14 @@ def _sentences(file: Path, name: SetName) -> list[tuple[str, str]]:
 
 
 def _table(file: Path) -> list[Row]:
-    """A table of texts, read with pandas as in the paper's program: a single quote inside a text is harmless."""
+    """The rows of a table of texts; a single quote inside a text is harmless."""
     csv.field_size_limit(10_000_000)
     lines = io.StringIO(utf8_text(file), newline="")
     return list(csv.DictReader(lines, delimiter="\t" if file.suffix == ".tsv" else ","))
 
 
 def _cell(row: Row, file: Path, column: str) -> str:
-    """A cell; NADI's own tables, and those of its program that gets tweets by id, number their columns."""
+    """A cell; NADI's tables, and those of its program for tweets, number their columns."""
     for name in (column, *NUMBERED.get(column, ())):
         if name in row:
             return row[name] or ""
@@ -290,11 +290,11 @@ def _cell(row: Row, file: Path, column: str) -> str:
 
 
 def same_requests(rows: Sequence[Row], name: SetName) -> list[int]:
-    """For each row the first row that asks the same: one request is asked with the language at up to three places.
+    """The index of the first row with the same request, for each row; a request names its language in three positions.
 
-    Two prompts are one request if they share four fifths of their words, the words for the language taken out: of
-    the released ones, those of one request share at least 0.9, others at most 0.3; short ones of one pattern (the
-    capital of two countries) share some 0.7.
+    Two prompts are one request if they share 80 % of their words, without the words for the language. In the released
+    prompts, one request's prompts share at least 0.9, others at most 0.3, and short prompts of one pattern (the capital
+    of two countries) about 0.7.
     """
     firsts: dict[int, frozenset[str]] = {}
     found = []
@@ -303,19 +303,23 @@ def same_requests(rows: Sequence[Row], name: SetName) -> list[int]:
         language = phrasing.format(language_requested=LANGUAGES[name.target])
         bare = re.sub(re.escape(language), " ", str(row.get("prompt") or ""), flags=re.IGNORECASE)
         words = frozenset(re.findall(r"\w+", bare.lower()))
-        same = (first for first, others in firsts.items() if 5 * len(words & others) >= 4 * len(words | others))
+        same = (
+            first
+            for first, other_words in firsts.items()
+            if 5 * len(words & other_words) >= 4 * len(words | other_words)
+        )
         found.append(next(same, number))
         firsts.setdefault(found[-1], words)
     return found
 
 
 def _cluster(name: SetName, place: int) -> str:
-    """The request or sentence, which the sets of other dialects hold at the same place; "" where sets share nothing."""
+    """The cluster of a request or sentence, which all dialects share; "" if each dialect has its own items."""
     return "" if name.corpus in OWN_ITEMS else f"{name.corpus}{'_dev' * name.dev}:{place}"
 
 
 def instruction_of(prompt: str, templates: Sequence[str]) -> str:
-    """`type_0` to `type_7`: the instruction whose (longest matching) template a prompt fills; "" if none."""
+    """`type_0` to `type_7`: the instruction of the longest template that matches a prompt; "" if none matches."""
     best, found = -1, ""
     for number, template in enumerate(templates):
         start, _, end = template.partition("{}")
@@ -326,7 +330,7 @@ def instruction_of(prompt: str, templates: Sequence[str]) -> str:
 
 
 def features_of(row: Mapping[str, Any], name: SetName, templates: Sequence[str]) -> Row:
-    """What the analysis reads of a row: `dialect` and `genre`; of a monolingual prompt also `template`, `location`."""
+    """A row's fields for the analysis: `dialect`, `genre`; for a monolingual prompt also `template`, `location`."""
     prompt = str(row.get("prompt") or "")
     features = {"dialect": name.target, "genre": name.corpus}
     if name.is_translation or "phrasing" in row:
@@ -336,7 +340,7 @@ def features_of(row: Mapping[str, Any], name: SetName, templates: Sequence[str])
 
 
 def _templates(files: Sequence[Path], dialect: str) -> list[str]:
-    """The dialect's templates, each with one slot; empty where the file of templates is missing."""
+    """The dialect's templates, each with one slot; [] without the file of templates."""
     if not files:
         return []
     try:
@@ -344,22 +348,22 @@ def _templates(files: Sequence[Path], dialect: str) -> list[str]:
     except (KeyError, ValueError) as error:
         raise CulturevalError(f"{files[0]} has no templates for {dialect} ({error}).") from error
     if not templates or any(template.count("{}") != 1 for template in templates):
-        raise CulturevalError(f"{files[0]}: a template for {dialect} must hold {{}} exactly once.")
+        raise CulturevalError(f"{files[0]}: a template for {dialect} must have {{}} exactly once.")
     return templates
 
 
 def _examples(folder: Path, name: SetName) -> list[Path]:
     if name.is_translation:
         return []
-    files = _named(folder, PREFIXES)[:1]
+    files = _files_named(folder, PREFIXES)[:1]
     return files if files and name.target in json.loads(utf8_text(files[0]))["monolingual"] else []
 
 
 def _read_examples(file: Path, name: SetName) -> Iterator[PlacedRow]:
-    """The examples of a dialect's published prefix; joined again, they must give the same prefix.
+    """The few-shot examples in a dialect's published prefix.
 
     Raises:
-        CulturevalError: It is not of the form `Q: ...`, `A: ...`, with blank lines between.
+        CulturevalError: The prefix is not a series of `Q: ...`, `A: ...` with blank lines between.
     """
     prefix = json.loads(utf8_text(file))["monolingual"][name.target]
     pairs = re.findall(r"Q: (.*?)\nA: (.*?)\n\n", prefix, flags=re.DOTALL)
@@ -370,5 +374,5 @@ def _read_examples(file: Path, name: SetName) -> Iterator[PlacedRow]:
         yield PlacedRow(file.name, number, row, file.with_name(f"{file.name}@{name.target}"))
 
 
-def _named(folder: Path, name: str) -> list[Path]:
+def _files_named(folder: Path, name: str) -> list[Path]:
     return sorted(path for path in folder.rglob(name) if path.is_file())

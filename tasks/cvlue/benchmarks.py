@@ -4,9 +4,9 @@ Paper: "CVLUE: A New Benchmark Dataset for Chinese Vision-Language Understanding
 2025); prompts from its appendix A.2, splits from Tables 2 and 7, metrics from section 3.
 Verified: prompts, file formats, the released scorers' verdicts (metrics), VisDial's and VQA v2's own metrics.
 Inferred: line breaks in the dialogue prompt, the history's separators; the names of the released test files.
-Ours: candidates of dialogues ranked by mean log-probability a token (the paper does not say whether sum or mean; the
-sum is also given); prompts for box formats other than Qwen-VL's; retrieval by generative models in galleries of 20
-images (the paper has no retrieval by generative models; dual encoders: see `reports/cvlue/retrieval`).
+Ours: candidates of dialogues are ranked by mean log-probability of a token. The paper does not say whether it uses sum
+or mean; results have both. Also ours: prompts for box formats other than Qwen-VL's; retrieval by generative models in
+galleries of 20 images, which the paper does not have (dual encoders: `reports/cvlue/retrieval`).
 """
 
 import re
@@ -24,13 +24,15 @@ from cultureval.tasks.suite import Benchmark, Kind, Source, Subset, Suite
 METRICS = "cultureval.metrics.cvlue.lighteval"
 
 
-def _kind(name: str, task_type: str, declared: Any, prompt: Any, metrics: str, *generation: Any, **named: Any) -> Kind:
-    """A kind of ours; without `generation` (new tokens, stop strings) choices are ranked."""
-    made = lazy_call(f"{METRICS}:{metrics}", **named)
-    return Kind(name, task_type, declared, prompt, made, *generation)
+def _kind(
+    name: str, task_type: str, declared: Any, prompt: Any, metrics: str, *generation: Any, **arguments: Any
+) -> Kind:
+    """A kind of CVLUE; without `generation` (new tokens, stop strings) choices are ranked."""
+    make_metrics = lazy_call(f"{METRICS}:{metrics}", **arguments)
+    return Kind(name, task_type, declared, prompt, make_metrics, *generation)
 
 
-# The paper states no lengths of generations: ours, short answers up to a newline, room for a box in JSON.
+# Lengths of generations are ours: short answers end with a newline; a box in JSON fits into 128 tokens.
 VQA = _kind("cvlue_vqa", "VQA", names.VQA, rows.answer_prompt, "cvlue_vqa_metrics", 32, ("\n",))
 VQA_V2 = _kind("vqa_v2", "VQA", names.VQA_V2, rows.answer_prompt, "vqa_v2_metrics", 32, ("\n",))
 GROUNDING = _kind("grounding", "visual grounding", names.GROUNDING, rows.box_prompt, "grounding_metrics", 128)
@@ -170,9 +172,9 @@ OPTIONS = (BOX_FORMAT, BOX_PIXELS, DIALOGUE_HISTORY, DIALOGUE_LAYOUT)
 
 
 def options_of_model(model_type: str) -> dict[str, str]:
-    """The box format of a model's type, where the table of families has it."""
-    known = format_of_model(model_type)
-    return {BOX_FORMAT.name: known} if known else {}
+    """The box format of a model's type, if the table of families has it."""
+    box_format = format_of_model(model_type)
+    return {BOX_FORMAT.name: box_format} if box_format else {}
 
 
 SUITE = Suite(

@@ -19,7 +19,7 @@ class Gallery:
         texts: The distinct captions.
         of_images: For each image the positions of its captions.
         of_texts: For each caption the positions of its images.
-        report: Where the rows come from (`prepare_subset`).
+        report: Provenance and counts of the rows (`prepare_subset`).
     """
 
     images: list[str]

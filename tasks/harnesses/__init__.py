@@ -1,1 +1,1 @@
-"""Our tasks in the forms that other harnesses read, made from the catalogue."""
+"""Our tasks for other harnesses, made from the catalogue."""

@@ -1,7 +1,7 @@
-"""Our tasks as files of lm-evaluation-harness: a YAML file a task and a group, made from the catalogue on demand.
+"""Our tasks as files of lm-evaluation-harness: a YAML file for each task and group, made from the catalogue.
 
-`lm_eval --include_path "$(cultureval tasks --lm-eval-path)" --tasks qimma_aratrust` finds them. Each file of a task
-names the class of `lm_eval_tasks`, which asks and scores as our own runs do.
+`lm_eval --include_path "$(cultureval tasks --lm-eval-path)" --tasks qimma_aratrust` finds them. A task's file has the
+class of `lm_eval_tasks`, which builds prompts and scores as our own runs do.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ from cultureval.tasks.suite import SCORE, Suite, Task
 
 CLASS = "cultureval.tasks.harnesses.lm_eval_tasks.SuiteTask"
 DATASET = "cultureval"  # `dataset_path` of every task; `dataset_name` is its name in our catalogue
-MEMBERS = "cultureval_members"  # of a group's metadata
+MEMBERS = "cultureval_members"  # a field of a group's metadata
 
 
 class _Function(str):
@@ -35,12 +35,12 @@ _Dumper.add_representer(_Function, lambda dumper, name: dumper.represent_scalar(
 
 
 def harness_name(name: str) -> str:
-    """The name of a task or group in harnesses: small letters, digits and `_`; LightEval's `_mean` loses its `_`."""
+    """The name of a task or group in harnesses: small letters, digits and `_`; `:_mean` becomes `_mean`."""
     return re.sub(r"[^\w+]+", "_", name.replace(":_", ":")).strip("_").lower().replace("+", "plus")
 
 
 def write_task_files() -> Path:
-    """Writes the files of all registered suites into the cache, and returns their folder."""
+    """Writes the files of all registered suites into the cache; returns their folder."""
     files = task_files()
     content = hashlib.sha256("\0".join([*files, *files.values()]).encode()).hexdigest()[:16]
     folder = user_cache() / "lm_eval" / content
@@ -52,7 +52,7 @@ def write_task_files() -> Path:
 def task_files() -> dict[str, str]:
     """The files of all suites: relative path -> content.
 
-    lm-eval's vision models generate and do not score choices: tasks with images and choices have no file.
+    Tasks with images and choices have no file: lm-eval's vision models cannot score choices.
 
     Raises:
         CulturevalError: Two tasks or groups would have one name.
@@ -65,10 +65,10 @@ def task_files() -> dict[str, str]:
             if task.suite == name and (not task.images or task.kind.generation_size > 0)
         ]
         for content in [*map(_task, tasks), *_groups(suite, tasks)]:
-            own = content.get("group") or content["task"]
-            if own in {Path(path).stem for path in contents}:
-                raise CulturevalError(f"{name}: two tasks or groups would be named {own!r} in lm-eval: rename one.")
-            contents[f"{name}/{own}.yaml"] = content
+            stem = content.get("group") or content["task"]
+            if stem in {Path(path).stem for path in contents}:
+                raise CulturevalError(f"{name}: two tasks or groups would be named {stem!r} in lm-eval: rename one.")
+            contents[f"{name}/{stem}.yaml"] = content
     return {
         path: yaml.dump(content, Dumper=_Dumper, allow_unicode=True, sort_keys=False)
         for path, content in contents.items()
@@ -89,23 +89,23 @@ def _task(task: Task) -> dict[str, Any]:
 
 
 def _groups(suite: Suite, tasks: list[Task]) -> list[dict[str, Any]]:
-    """LightEval's groups (those with means of their own have no average here), the paper's averages, the suite."""
-    there = {task.task: task for task in tasks}
+    """The paper's averages, LightEval's groups (without an average if they declare means), and the suite."""
+    by_name = {task.task: task for task in tasks}
     averages = suite.part("averages")() if suite.averages else ()
-    found = [_group(one.name, one.parts, {SCORE: one.members}, one.title) for one in averages]
-    inside = {group: [name for name in names if name in there] for group, names in groups(suite.name).items()}
-    for group, names in inside.items():
+    found = [_group(average.name, average.parts, {SCORE: average.members}, average.title) for average in averages]
+    members = {group: [name for name in names if name in by_name] for group, names in groups(suite.name).items()}
+    for group, names in members.items():
         if names and names != [group] and group != suite.name:
-            mixed = any(there[name].mean for name in names)
-            found.append(_group(group, names, {} if mixed else _same(names, there)))
-    if tasks and suite.name not in {*there, *(one.name for one in averages)}:
-        listed = [group for group, names in inside.items() if names]
-        found.append(_group(suite.name, inside[suite.name] if listed == [suite.name] else listed, {}, suite.title))
+            mixed = any(by_name[name].mean for name in names)
+            found.append(_group(group, names, {} if mixed else _same(names, by_name)))
+    if tasks and suite.name not in {*by_name, *(average.name for average in averages)}:
+        listed = [group for group, names in members.items() if names]
+        found.append(_group(suite.name, members[suite.name] if listed == [suite.name] else listed, {}, suite.title))
     return found
 
 
 def _same(names: list[str], tasks: Mapping[str, Task]) -> dict[str, dict[str, str]]:
-    """Every metric of the tasks as their mean."""
+    """The mean of every metric over the tasks."""
     metrics = dict.fromkeys(metric for name in names for metric in tasks[name].metrics)
     return {metric: dict.fromkeys(names, metric) for metric in metrics}
 
@@ -117,6 +117,6 @@ def _group(
     content["task"] = list(map(harness_name, children))
     if averaged:
         content["aggregate_metric_list"] = [{"metric": metric, "weight_by_size": False} for metric in averaged]
-        own = {harness_name(member): metric for member, metric in averaged.get(SCORE, {}).items()}
-        content["metadata"] = {MEMBERS: own}
+        metrics = {harness_name(member): metric for member, metric in averaged.get(SCORE, {}).items()}
+        content["metadata"] = {MEMBERS: metrics}
     return content

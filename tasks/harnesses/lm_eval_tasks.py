@@ -1,9 +1,9 @@
-"""The class of our tasks in lm-evaluation-harness, which the files of `lm_eval_files` name.
+"""The class of our tasks in lm-evaluation-harness; the files of `lm_eval_files` refer to it.
 
-A task takes its rows, prompts, examples, metrics and standard errors from the configuration that LightEval runs; only
-the model is lm-eval's. So it reads the same environment variables (CULTUREVAL_DATA, CULTUREVAL_FORM, ...), and its
-`--num_fewshot`, `--apply_chat_template`, `--system_instruction`, `--limit` and `--gen_kwargs` mean what `TASK|k`,
-chat_template, system_prompt, `--limit` and generation_parameters mean to `cultureval eval`.
+Rows, prompts, examples, metrics and standard errors come from LightEval's configuration of the task; only the model is
+lm-eval's. The same environment variables apply (CULTUREVAL_DATA, CULTUREVAL_FORM, ...). lm-eval's `--num_fewshot`,
+`--apply_chat_template`, `--system_instruction`, `--limit` and `--gen_kwargs` correspond to `TASK|k`, chat_template,
+system_prompt, `--limit` and generation_parameters of `cultureval eval`.
 """
 
 import copy
@@ -51,7 +51,7 @@ class SuiteTask(ConfigurableTask):
     VERSION = cultureval.__version__
 
     def __init__(self, config: Mapping[str, Any]) -> None:
-        """Takes the content of the file; rows are read when lm-eval first asks for them.
+        """Takes the content of the file; rows are read on first use.
 
         Raises:
             CulturevalError: There is no such task (its suite is not installed).
@@ -60,8 +60,8 @@ class SuiteTask(ConfigurableTask):
         self._name = str(self._config.dataset_name)
         if self._name not in all_tasks():
             raise CulturevalError(
-                f"{self._config.task}: there is no task {self._name!r} here. Write the files anew with `cultureval "
-                "tasks --lm-eval-path`, and name suites that are not installed in CULTUREVAL_CUSTOM_SUITES."
+                f"{self._config.task}: there is no task {self._name!r}. Write the files again with `cultureval tasks "
+                "--lm-eval-path`, and set CULTUREVAL_CUSTOM_SUITES for suites that are not installed."
             )
         self.OUTPUT_TYPE = self._config.output_type
         self.MULTIMODAL = self._config.doc_to_image is not None
@@ -88,7 +88,7 @@ class SuiteTask(ConfigurableTask):
             config = running_config(self._name, self._shots)
             task = self._read[self._shots] = LightevalTask(config)
             self.config.metadata = {**(self.config.metadata or {}), "cultureval": config.rows_report}
-            self._docs[self._shots] = task.get_docs()  # in LightEval's order, so that a limit takes the same rows
+            self._docs[self._shots] = task.get_docs()  # in LightEval's order, so that --limit takes the same rows
         return self._read[self._shots]
 
     def _all_docs(self) -> "list[Doc]":
@@ -96,7 +96,7 @@ class SuiteTask(ConfigurableTask):
 
     @property
     def eval_docs(self) -> list[dict[str, Any]]:
-        """The rows as lm-eval logs them; `number` is the place in this list."""
+        """The rows as lm-eval logs them; `number` is the index in this list."""
         return [
             {
                 "number": number,
@@ -123,14 +123,14 @@ class SuiteTask(ConfigurableTask):
     # --- prompts ---
 
     def build_all_requests(self, *, limit: int | None = None, world_size: int = 1, **options: Any) -> None:
-        """As lm-eval does, after what scoring needs has been tried; items of several rows are not cut."""
+        """Builds lm-eval's requests after checks: scorers work, and no item of several rows is cut."""
         kind = kind_of(self._name)
         if kind.instrument:
             kind.instrument.check()
         if kind.rows_per_item > 1 and (world_size > 1 or (limit or 0) % kind.rows_per_item):
             raise CulturevalError(
-                f"{self._name} scores {kind.rows_per_item} rows together: run it in one process, with a --limit "
-                "that is a multiple of that."
+                f"{self._name} scores {kind.rows_per_item} rows together: run it in one process, with a --limit that "
+                f"is a multiple of {kind.rows_per_item}."
             )
         self._scores = {}
         super().build_all_requests(limit=limit, world_size=world_size, **options)
@@ -145,7 +145,7 @@ class SuiteTask(ConfigurableTask):
         chat_template: Callable[..., Any] | None = None,
         gen_prefix: str | None = None,
     ) -> Any:
-        """The prompt, as LightEval writes it; examples are turns of a chat unless lm-eval is told otherwise."""
+        """The prompt, as LightEval writes it; `fewshot_as_multiturn` makes examples turns of a chat."""
         from lighteval.tasks.prompt_manager import PromptManager
 
         chat = chat_template if apply_chat_template else None
@@ -164,18 +164,20 @@ class SuiteTask(ConfigurableTask):
             return prompt + prefix
         if self.MULTIMODAL:
             raise CulturevalError(
-                f"{self._name}: lm-eval sends a server only some of the images. Use --model hf-multimodal, or "
-                "`cultureval eval`, which asks servers."
+                f"{self._name}: lm-eval does not send all images to servers. Use --model hf-multimodal, or `cultureval "
+                "eval` for servers."
             )
         return prompt
 
     def _marked(self, doc: "Doc", chat: bool) -> "Doc":
-        """A doc with lm-eval's mark for each of its images, at the beginning unless its text has marks."""
+        """A doc with lm-eval's mark for each image, at the beginning unless the prompt already has these marks."""
         if not self.MULTIMODAL:
             return doc
         marked, count = copy.copy(doc), len(doc.images or [])
         if doc.query.count(IMAGE_MARK) != count:
-            text = doc.query.replace(IMAGE_MARK, f"{IMAGE_MARK[0]} {IMAGE_MARK[1:]}")  # of the data, so no image
+            text = doc.query.replace(
+                IMAGE_MARK, f"{IMAGE_MARK[0]} {IMAGE_MARK[1:]}"
+            )  # marks in the data are not images
             marked.query = IMAGE_MARK * count + ("" if chat else "\n") + text
         marked.fewshot_samples = [self._marked(example, chat) for example in doc.fewshot_samples]
         return marked
@@ -195,28 +197,30 @@ class SuiteTask(ConfigurableTask):
     def doc_to_image(self, doc: Mapping[str, Any], doc_to_image: Any = None) -> list[Any]:
         """The images of the examples and of the question, in the prompt's order."""
         asked = self._doc(doc)
-        return [upright(image).convert("RGB") for one in [*asked.fewshot_samples, asked] for image in one.images or []]
+        return [
+            upright(image).convert("RGB") for sample in [*asked.fewshot_samples, asked] for image in sample.images or []
+        ]
 
     def doc_to_prefix(self, doc: Mapping[str, Any]) -> None:
-        """None: the prompt holds it."""
+        """None: the prompt has the prefix."""
 
-    def construct_requests(self, doc: Mapping[str, Any], ctx: Any, **about: Any) -> list[Instance]:  # type: ignore[override]
-        """One request a choice, or one for an answer."""
-        chat = about.pop("apply_chat_template", False)
-        about.pop("chat_template", None)
+    def construct_requests(self, doc: Mapping[str, Any], ctx: Any, **fields: Any) -> list[Instance]:  # type: ignore[override]
+        """A request for each choice, or one for an answer."""
+        chat = fields.pop("apply_chat_template", False)
+        fields.pop("chat_template", None)
         asked, row = self._doc(doc), dict(doc)
         if self.OUTPUT_TYPE == "multiple_choice":
             return [
-                Instance(request_type="loglikelihood", doc=row, arguments=(ctx, choice), idx=number, **about)
+                Instance(request_type="loglikelihood", doc=row, arguments=(ctx, choice), idx=number, **fields)
                 for number, choice in enumerate(asked.choices)
             ]
-        wanted = copy.deepcopy(self.config.generation_kwargs) or {}
-        if wanted.get("until") == list(asked.stop_sequences or []):  # not the user's
+        settings = copy.deepcopy(self.config.generation_kwargs) or {}
+        if settings.get("until") == list(asked.stop_sequences or []):  # not set by the user
             prefixed = chat and isinstance(ctx, str) and bool(answer_prefix(asked)) and not self.MULTIMODAL
-            wanted["until"] = stop_strings(asked, bool(chat), prefixed)
+            settings["until"] = stop_strings(asked, bool(chat), prefixed)
         images = ({"visual": self.doc_to_image(doc)},) if self.MULTIMODAL else ()
-        arguments = (ctx, wanted, *images)
-        return [Instance(request_type="generate_until", doc=row, arguments=arguments, idx=0, **about)]
+        arguments = (ctx, settings, *images)
+        return [Instance(request_type="generate_until", doc=row, arguments=arguments, idx=0, **fields)]
 
     # --- scores ---
 
@@ -226,7 +230,7 @@ class SuiteTask(ConfigurableTask):
 
     @cached_property
     def _functions(self) -> dict[str, tuple[list[str], Callable[[list[Any]], Any]]]:
-        """Name of a row's value -> names of what the values of all rows give, and the function that gives it."""
+        """Name of a row's value -> names of the aggregated metrics, and the function that aggregates all rows."""
         found = {}
         for metric in self._metrics:
             for name, function in metric.get_corpus_aggregations().items():
@@ -234,7 +238,7 @@ class SuiteTask(ConfigurableTask):
         return found
 
     def process_results(self, doc: Mapping[str, Any], results: Sequence[Any]) -> dict[str, Any]:
-        """The row's scores; all rows of this process are scored when the first is asked for."""
+        """The row's scores; the first call scores all rows of this process."""
         if not self._scores:
             self._scores = self._score_all()
         return self._scores[doc["number"]]
@@ -246,23 +250,25 @@ class SuiteTask(ConfigurableTask):
         for instance in self._instances or []:
             answers.setdefault(instance.doc["number"], []).append(instance)
         docs = [self._all_docs()[number] for number in answers]
-        responses = [self._response(sorted(same, key=lambda one: one.idx)) for same in answers.values()]
+        responses = [
+            self._response(sorted(instances, key=lambda instance: instance.idx)) for instances in answers.values()
+        ]
         scores = apply_metric(docs=docs, responses=responses, metrics=list(self._metrics))
-        # The error after the score, whose own error in lm-eval it replaces (see `runtime/patches/lm_eval.py`).
+        # Our standard error comes after the score and replaces lm-eval's (see `runtime/patches/lm_eval.py`).
         return {
             number: {key: value for name, value in row.items() for key in self._written(name)}
             for number, row in zip(answers, scores, strict=True)
         }
 
     def _written(self, value: str) -> list[str]:
-        """The names under which a row's value is written; none where nothing is made of it."""
+        """The names under which a row's value is written; [] if it has no aggregation."""
         names, _ = self._functions.get(value, ((), None))
-        return [name for one in names for name in (one, f"{one}_stderr")]
+        return [name for metric in names for name in (metric, f"{metric}_stderr")]
 
     def _response(self, instances: Sequence[Instance]) -> Any:
         from lighteval.models.model_output import ModelResponse
 
-        found, prompt = [one.filtered_resps[FILTER] for one in instances], instances[0].args[0]
+        found, prompt = [instance.filtered_resps[FILTER] for instance in instances], instances[0].args[0]
         shown = prompt if isinstance(prompt, str) else str(prompt[0])
         if self.OUTPUT_TYPE == "multiple_choice":
             logprobs, greedy = map(list, zip(*found, strict=True))
@@ -271,20 +277,20 @@ class SuiteTask(ConfigurableTask):
         return ModelResponse(input=shown, text=[text], reasonings=[reasoning])
 
     def aggregation(self) -> dict[str, Callable[[list[Any]], Any]]:
-        """From the scores of all rows to a task's score, and to its standard error."""
+        """Metric -> function from the scores of all rows to the task's score or its standard error."""
         return {
             name: _Part(name, function)
             for names, function in self._functions.values()
-            for one in names
-            for name in (one, f"{one}_stderr")
+            for metric in names
+            for name in (metric, f"{metric}_stderr")
         }
 
     def higher_is_better(self) -> dict[str, bool]:
-        """Of every metric."""
+        """Metric -> whether a higher value is better."""
         found: dict[str, bool] = {}
         for metric in self._metrics:
-            each = metric.higher_is_better
-            found |= each if isinstance(each, dict) else {metric.metric_name: each}
+            higher = metric.higher_is_better
+            found |= higher if isinstance(higher, dict) else {metric.metric_name: higher}
         return found
 
     def override_metric(self, metric_name: str) -> None:
@@ -296,7 +302,7 @@ class SuiteTask(ConfigurableTask):
 
 
 class _Part:
-    """One number of an aggregation that gives several."""
+    """One number of an aggregation with several."""
 
     def __init__(self, name: str, aggregate: Callable[[list[Any]], Any]) -> None:
         self.name, self.aggregate = name, aggregate
@@ -310,27 +316,27 @@ class _Part:
 
 
 def average_group(group: "Group", task_metrics: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """The averages of a group of our files: equal weights, none where a part is missing; errors as in our own results.
+    """The averages of a group with equal weights, without those with a missing part; errors as in our own results.
 
     Args:
-        group: Its metadata say what is averaged (`MEMBERS`; else its children).
+        group: Its metadata have the averaged members (`MEMBERS`; else its children).
         task_metrics: Results of the tasks and of the groups below it.
     """
-    about = group.metadata or {}
+    metadata = group.metadata or {}
     found: dict[str, Any] = {"alias": group.alias or group.name, "name": group.name}
     leaves = [task_metrics[task.task_name] for task in group.get_all_tasks() if task.task_name in task_metrics]
     found["sample_len"] = sum(leaf.get("sample_len", 0) for leaf in leaves)
     for config in group.aggregate_metric_list or ():
-        named = config.metric == SCORE and about.get(MEMBERS)
-        members = dict(named) if named else dict.fromkeys(group.child_names, config.metric)
+        of_average = config.metric == SCORE and metadata.get(MEMBERS)
+        members = dict(of_average) if of_average else dict.fromkeys(group.child_names, config.metric)
         parts = [(task_metrics.get(name, {}), metric) for name, metric in members.items()]
         values = [cell.get(f"{metric},{FILTER}") for cell, metric in parts]
         errors = [cell.get(f"{metric}_stderr,{FILTER}") for cell, metric in parts]
         if any(value is None for value in values):
             continue
-        known, name = all(isinstance(error, float) for error in errors), config.metric
+        have_errors, name = all(isinstance(error, float) for error in errors), config.metric
         score = sum(values[1:], values[0]) / len(values)  # LightEval's sum, by the classes of `group_averages`
-        error = sum(errors[1:], errors[0]) / len(errors) if known else "N/A"
+        error = sum(errors[1:], errors[0]) / len(errors) if have_errors else "N/A"
         found[f"{name},{FILTER}"], found[f"{name}_stderr,{FILTER}"] = score, error
     return found
 

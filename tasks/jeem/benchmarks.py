@@ -3,18 +3,17 @@
 Paper: "JEEM: Vision-Language Understanding in Four Arabic Dialects", arXiv 2503.21910: data from section 3 and Table 1,
 metrics from section 5.
 Verified: numbers of images and questions, varieties, reference metrics, the judge's prompts and criteria.
-Inferred: BERTScore's model; one reference caption an image and variety.
-Ours: the prompts for models, the generations' lengths (512 and 256 new tokens, greedy), BERTScore's layer, reference
-metrics of answers (the paper has answers judged only), the words that are compared.
+Inferred: BERTScore's model; one reference caption for each image and variety.
+Ours: the prompts for models, the lengths of generations (512 and 256 new tokens, greedy), BERTScore's layer, reference
+metrics of answers (the paper only uses a judge), the tokenisation of words.
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from cultureval.metrics.jeem.names import REFERENCE
 from cultureval.metrics.semantic import NO_MODEL, caption_bertscore_model, check_caption_bertscore
@@ -64,7 +63,7 @@ VQA = Kind(
 )
 
 IMAGES = {"JO": ("Jordan", 606), "AE": ("Emirates", 132), "EG": ("Egypt", 863), "MA": ("Morocco", 577)}
-QUESTIONS = 5  # an image
+QUESTIONS = 5  # of each image
 
 HOW_TO_GET = (
     "toloka/JEEM is gated: log in at huggingface.co/datasets/toloka/JEEM, accept its terms (they share your contact "
@@ -73,29 +72,29 @@ HOW_TO_GET = (
 
 
 def with_survey(placed: list[PlacedRow], task: Task, folder: Path) -> Iterator[PlacedRow]:
-    """The rows with what needs all of them: whether an image is of the shared pool, and the variety's references.
+    """The rows with facts from all rows: whether an image is shared, and the variety's references.
 
-    An image is shared where annotators of several countries described it. Broken rows are told when they are prepared.
+    An image is shared if annotators of several countries described it. Broken rows are reported later, by `prepare`.
     """
     variety = "MSA" if task.subset == "MSA" else task.subset_names[-1]
     column = "" if task.group == "jeem_vqa" else "caption_msa" if variety == "MSA" else "caption_dialect"
     countries: dict[bytes, set[str]] = {}
     references: list[str] = []
-    images = [_image_key(one.row, folder) for one in placed]
-    for one, image in zip(placed, images, strict=True):
+    images = [_image_key(row.row, folder) for row in placed]
+    for row, image in zip(placed, images, strict=True):
         with suppress(BadRow, MissingColumn):
-            country = rows.country_of(one.row)
+            country = rows.country_of(row.row)
             countries.setdefault(image, set()).add(country)
-            references += _references(one.row, country, column) if variety in ("MSA", country) else []
+            references += _references(row.row, country, column) if variety in ("MSA", country) else []
     reference_set = store_texts(references)
-    for one, image in zip(placed, images, strict=True):
+    for row, image in zip(placed, images, strict=True):
         shared = bool(image) and len(countries.get(image, ())) > 1
-        file = f"{one.path.parent.name}/{one.file}" if one.path else one.file
-        yield one._replace(file=file, row=one.row | {"__shared": shared, "__reference_set": reference_set})
+        file = f"{row.path.parent.name}/{row.file}" if row.path else row.file
+        yield row._replace(file=file, row=row.row | {"__shared": shared, "__reference_set": reference_set})
 
 
 def _image_key(row: Row, folder: Path) -> bytes:
-    """A hash of an image's bytes; empty where the cell holds no readable image."""
+    """A hash of an image's bytes; empty if the cell has no readable image."""
     try:
         return hashlib.sha256(image_bytes(row.get("image"), folder)).digest()
     except (ValueError, OSError):
@@ -109,7 +108,7 @@ def _references(row: Row, country: str, column: str) -> list[str]:
 
 
 def source(prepare: Prepare, one_country: bool = True) -> Source:
-    """The hub's data set, of one country's rows or of all."""
+    """The hub's data set, with the rows of one country or of all."""
     return Source(
         "toloka/JEEM",
         "original",
@@ -117,17 +116,13 @@ def source(prepare: Prepare, one_country: bool = True) -> Source:
         few_shot_splits=(),
         pool_configs=True,
         columns=("image_id", "country", "image", "caption_msa", "caption_dialect", "questions", "answers"),
-        subset_of=_country if one_country else None,
+        subset_of=rows.country_of if one_country else None,
         complete=with_survey,
         licence="captions, questions and answers MIT; images keep their own (Wikimedia Commons, Flickr CC)",
         how_to_get=HOW_TO_GET,
         gated=True,
         caveat="JEEM: the prompts for models are ours (the paper prints none); scores are times 100, as its tables.",
     )
-
-
-def _country(row: Mapping[str, Any]) -> str:
-    return rows.country_of(row)
 
 
 def _dialects(template: str, rows_an_image: int) -> tuple[Subset, ...]:

@@ -1,17 +1,18 @@
-"""M2CQA: true and false statements on images, three prompts in four varieties, scored by what a model accepts; AynVQA.
+"""M2CQA: true and false statements on images, three prompts in four varieties; AynVQA.
 
 Paper: "Once Correct, Still Wrong: Counterfactual Hallucination in Multilingual Vision-Language Models", arXiv
 2602.05437; prompts from Table 8, metrics from section 3, varieties from section 2.
-AynVQA (ImageEval 2026, Task 1b) is the part of M2CQA that anyone can get, in English and MSA, in five forms: a suite of
-its own, with other data and other numbers first.
+AynVQA (ImageEval 2026, Task 1b) is the part of M2CQA without gated access, in English and MSA. It is a separate suite
+in five forms with other headlines.
 Paper: "ImageEval 2026: Culturally Grounded Arabic Multimodal Evaluation", arXiv 2608.30475; the organisers' repository
 ImageEval2026/ImageEval2026-tasks.
-Verified: prompts, metrics, size, that statements are judged one by one; the layout of AynVQA's task1b, whose test
-split is drawn from M2CQA. Inferred: that the full set is evaluated. Ours: the names of columns and configurations in
-QCRI/M2CQA, greedy decoding of at most 32, 256 and 1,024 tokens (the paper states no length), the image first.
+Verified: prompts, metrics, size, that each statement has its own verdict.
+Inferred: that the full set is evaluated.
+Ours: the names of columns and configurations in QCRI/M2CQA; greedy decoding of at most 32, 256 and 1,024 tokens (the
+paper states no length); the image comes first.
 AynVQA. Verified: the layout of the data, the sizes of the splits, the organisers' prompt, their reading of verdicts,
 the five metrics and their order. The test split's 1,000 items are drawn from M2CQA, train and dev from OASIS.
-Ours: the joint form, greedy decoding; that an undefined rate is null where the organisers' scorer has 0.
+Ours: the joint form, greedy decoding; an undefined rate is null, where the organisers' scorer has 0.
 """
 
 from collections.abc import Sequence
@@ -35,12 +36,14 @@ ORGANISERS = Instrument(name=lambda: "verdicts(organisers)")
 
 
 def _statements(name: str, prompt: Any, size: int, parts: Any, declared: Metrics, instrument: Instrument) -> Kind:
-    """Three statements an item, each with a verdict of its own."""
-    made = lazy_call(f"{METRICS}:statement_metrics", name.partition("_")[2], parts, declared)
-    return Kind(name, "true/false statements", declared, prompt, made, size, instrument=instrument, rows_per_item=3)
+    """A kind with three statements for each item, each with its own verdict."""
+    make_metrics = lazy_call(f"{METRICS}:statement_metrics", name.partition("_")[2], parts, declared)
+    return Kind(
+        name, "true/false statements", declared, prompt, make_metrics, size, instrument=instrument, rows_per_item=3
+    )
 
 
-# By the prompt's name: new tokens; the organisers' baseline stops after 10 tokens.
+# Prompt -> maximum of new tokens. (The organisers' baseline stops after 10 tokens.)
 SIZES = {"tf": 32, "answer_reason": 256, "reason_first": 1024}
 KINDS = {
     name: _statements(
@@ -66,27 +69,27 @@ JOINT = Kind(
 
 PROMPTS = {"tf": "True or False", "answer_reason": "Answer then Reason", "reason_first": "Reasoning First"}
 DIALECTS = ("ajp", "arz")
-STATEMENTS = 3 * 9990  # three an item
+STATEMENTS = 3 * 9990  # three for each item
 
-# Variety, the name of its configuration -> register.
+# Variety (also the name of its configuration) -> register.
 VARIETIES = {"en": "standard", "msa": "MSA", "ajp": "dialectal", "arz": "dialectal"}
 CAVEAT = (
-    "CFHR counts only items whose Q+ is answered rightly: read it beside the accuracy on Q+ (q_plus_acc). "
+    "CFHR counts only items with a right answer to Q+: read it beside the accuracy on Q+ (q_plus_acc). "
     "The rows Dialect (_dialect) are the means of both dialects, as in the paper."
 )
 
 
 def check_items(prepared: Sequence[PreparedRow]) -> None:
-    """Refuses an item that is duplicated: CFHR counts items, and statements would be paired at random."""
-    seen: dict[tuple[str, str], str] = {}
+    """Refuses duplicated items: CFHR counts items, and their statements could not be paired."""
+    places: dict[tuple[str, str], str] = {}
     for row in prepared:
         key = row["item_id"], row["role"]
-        if key in seen:
+        if key in places:
             raise CulturevalError(
-                f"M2CQA, {row['language']}: the item {row['item_id']!r} is duplicated, in {seen[key]} and "
+                f"M2CQA, {row['language']}: the item {row['item_id']!r} is duplicated, in {places[key]} and "
                 f"{row['source_row']}. Ids must be unique; remove one of the rows."
             )
-        seen[key] = row["source_row"]
+        places[key] = row["source_row"]
 
 
 def _benchmark(prompt: str, variety: str) -> Benchmark:
@@ -133,21 +136,21 @@ SPLIT = Option(
     signed=False,
 )
 AYNVQA_CAVEAT = (
-    "AynVQA: contrastive instability is the share of items not wholly right among those with a right verdict."
+    "AynVQA: contrastive instability is the share of items with a wrong verdict among items with a right verdict."
 )
 
 
 def find_split(folder: Path, task: Task) -> tuple[list[Path], list[Path]]:
-    """The file of the chosen split and the task's language; there are no examples."""
+    """The file of the chosen split and the task's language, without few-shot examples."""
     file = folder / "task1b" / f"{SPLIT.read(current_settings())}_{task.subset}.jsonl"
     return [file] if file.is_file() else [], []
 
 
 def other_data(prepared: Sequence[PreparedRow]) -> str:
-    """Of the splits that models are not ranked on which it is, and its number of items; "" of `test`."""
+    """A sentence on another split than `test`, the split of the ranking; "" for `test`."""
     split, found = SPLIT.read(current_settings()), len({row["item_id"] for row in prepared})
     sizes = f"{found:,} items of {ITEMS[split]:,}"
-    return "" if split == "test" else f"AynVQA's split {split} ({sizes}), of other data than `test`, which is ranked."
+    return "" if split == "test" else f"AynVQA's split {split} ({sizes}); the organisers rank models on `test`."
 
 
 def _aynvqa(group: str, domain: str, kind: Kind, template: str, language: str) -> Benchmark:
@@ -194,7 +197,7 @@ M2CQA = Suite(
 )
 AYNVQA_SUITE = Suite(
     name="aynvqa",
-    title="AynVQA (ImageEval 2026, Task 1b): the part of M2CQA that is not gated, in English and MSA",
+    title="AynVQA (ImageEval 2026, Task 1b): the part of M2CQA without gated access, in English and MSA",
     benchmarks=tuple(_aynvqa(*form, language) for form in FORMS for language in ("en", "msa")),
     options=(SPLIT,),
     tables="cultureval.reports.m2cqa.table:aynvqa_tables",

@@ -1,1 +1,1 @@
-"""QIMMA: its table of benchmarks, and the readers of its code problems."""
+"""QIMMA: its table of benchmarks, and the reader of its code problems."""

@@ -3,13 +3,13 @@
 Paper: "Are Arabic Benchmarks Reliable? QIMMA's Quality-First Approach to LLM Evaluation", arXiv 2604.03395; subsets
 from Tables 2a and 5, domains from Table 4, prompt formats from section 3.3.2, metrics from section 5.1 (Eq. 1-4).
 Verified: subsets, domains, metrics, labels, BERTScore's model (paper, QIMMA's task code).
-The two code subsets are 3LM's Arabic HumanEval+ and MBPP+, judged by EvalPlus's rules; QIMMA's average counts each of
-the two as a benchmark. Prompts, stops and limits are 3LM's (its evalplus-arabic); a group holds them both.
-Inferred: which of MedArabiQ's files its subsets are, the name of GAT's curated copy, GAT's column names, that the hub's
-copy of the code problems holds the two files of 3LM's GitHub repository.
+The two code subsets are 3LM's Arabic HumanEval+ and MBPP+, judged by EvalPlus's rules. QIMMA's average counts each as a
+benchmark. Prompts, stops and limits are 3LM's (its evalplus-arabic).
+Inferred: the files of MedArabiQ's subsets, the name of GAT's curated copy, GAT's column names. The hub's copy of the
+code problems has the two files of 3LM's GitHub repository.
 Ours: the wording of the prompts of original sources.
-Rows of curated copies are those kept in Table 2; those of the original ArabicMMLU its authors' 14,575, examples
-included; those of the original GAT the 13,986 that the paper began with.
+Numbers of rows: curated copies as in Table 2; the original ArabicMMLU has 14,575 with examples; the original GAT has
+the 13,986 with which the paper began.
 """
 
 import csv
@@ -42,7 +42,7 @@ from cultureval.tasks.qimma.code_data import (
 from cultureval.tasks.suite import SCORE, Average, Benchmark, Instrument, Kind, Source, Subset, Suite, Task
 
 PROMPTS_ARE_OURS = "Prompts of original sources are ours, not QIMMA's wording."
-PARITY = "{parity}"  # of what was run with LightEval; FannOrFlop and code were run with their authors' programs
+PARITY = "{parity}"  # of kinds that QIMMA ran with LightEval; it ran FannOrFlop and code with their authors' programs
 METRICS = "cultureval.metrics.qimma.lighteval"
 JUDGE = "cultureval.metrics.code.report"
 
@@ -60,7 +60,7 @@ def _check_words() -> None:
     _check_bertscore()
 
 
-# QIMMA's task code: 512 new tokens up to a newline for QA; unpublished for FannOrFlop (ours: 4,096, no stop).
+# QA has 512 new tokens up to a newline, as in QIMMA's task code; FannOrFlop's limit is ours (4,096, no stop).
 BERTSCORE_MODEL = Instrument(
     _bertscore_name, _check_bertscore, sources=lambda: (bertscore_model(),), needs="BERTScore model"
 )
@@ -95,7 +95,7 @@ SHUFFLE = Option(
     "shuffle",
     "CULTUREVAL_SHUFFLE",
     "on",
-    "`off` keeps AraDiCE-Culture's right option in the first place",
+    "`off` keeps AraDiCE-Culture's right option first",
     values=("on", "off"),
     signed=False,
 )
@@ -123,8 +123,8 @@ REFINED_PROMPTS = Option(
     signed=False,
 )
 
-# MedArabiQ's golds without a label that an option line has: QIMMA kept 299 of its 300 rows.
 ARABIC_COLUMNS = ("Question - Arabic", "Answer - Arabic")
+# MedArabiQ's golds that are no option's label: QIMMA kept 299 of its 300 rows.
 MEDARABIQ_UNREADABLE = {"multiple-choice-questions.csv": (58, 82), "fill-in-the-blank-choices.csv": (86,)}
 # MedAraBench's 32 rows without a gold letter, a gold option or a question: QIMMA kept the other 4,927.
 MEDARABENCH_UNREADABLE = (
@@ -148,15 +148,15 @@ def original(repo: str, prepare: Prepare, **properties: Any) -> Source:
     return Source(repo, "original", prepare, **{"caveat": PROMPTS_ARE_OURS} | properties)
 
 
-# QIMMA's task code at 4e8958d2 reads one pooled config; its later list of tasks has one a subset, as the paper's scores
-# need. Rows of a pooled copy do not say their subset, so that copy is not read.
+# QIMMA's task code at 4e8958d2 reads one pooled config without subsets; we do not read that copy. Its later list of
+# tasks has a config for each subset, as the paper's scores need.
 PALMX_CURATED = curated("MCQ_PALMX-2025")
 PALMX: dict[str, Any] = {
     "pool_configs": True,
     "licence": "non-commercial research",
     "gated": True,
-    "how_to_get": "A curated copy with one config does not say which subset its rows are of. For the original, accept "
-    "the terms of UBC-NLP/palmx_2025_* on the hub (they share your contact information)",
+    "how_to_get": "A curated copy with one config has no subsets and cannot be read. For the original, accept the "
+    "terms of UBC-NLP/palmx_2025_* on the hub (they share your contact information)",
 }
 PALMX_ISLAMIC = original("UBC-NLP/palmx_2025_subtask2_islamic", rows.palmx, **PALMX)
 PALMX_CULTURE = original("UBC-NLP/palmx_2025_subtask1_culture", rows.palmx, **PALMX)
@@ -176,7 +176,7 @@ GATLC_READING = (GAT_CURATED, original("smballaa/GATLc", partial(rows.gat, passa
 
 
 def medarabiq(file: str, prepare: Prepare) -> Source:
-    """One of MedArabiQ's files, which only its GitHub repository has."""
+    """A file of MedArabiQ, which is only in its GitHub repository."""
     return original(
         "nyuad-cai/MedArabiQ",
         prepare,
@@ -196,7 +196,7 @@ def medarabiq_choice(file: str, question: str, answer: str) -> tuple[Source, ...
 
 
 def medarabiq_answer(file: str, question: str, answer: str) -> tuple[Source, ...]:
-    """As `medarabiq_choice`, of a subset with free answers."""
+    """As `medarabiq_choice`, for a subset with free answers."""
     prepare = partial(rows.medarabiq_answer, question=question, answer=answer)
     return curated("QA_MedArabiQ", rows.curated_answer), medarabiq(file, prepare)
 
@@ -206,17 +206,18 @@ def _benchmark(
     domain: str,
     group: str,
     *sources: Source,
-    kept: int | None = None,
-    own: Mapping[str, tuple[Source, ...]] = MappingProxyType({}),
+    curated_rows: int | None = None,
+    sources_of: Mapping[str, tuple[Source, ...]] = MappingProxyType({}),
     kind: Kind = MULTIPLE_CHOICE,
     template: str = "mcq",
-    published: int | None = None,
+    original_rows: int | None = None,
 ) -> Benchmark:
-    """A benchmark whose subsets are the rows of `subsets.csv` with its group.
+    """A benchmark with the subsets of its group in `subsets.csv`.
 
     Args:
-        sources: Copies of its data; those of some subsets are in `own`, by the subset.
-        kept: Rows of the curated copy, and `published` those of the original, where only their sum is known.
+        sources: Copies of its data.
+        curated_rows: Rows of the curated copy, if only their sum is known; `original_rows` those of the original.
+        sources_of: Subset -> copies of its data, if they differ.
     """
     with package_files(__package__).joinpath("subsets.csv").open(encoding="utf-8", newline="") as stream:
         table = [row for row in csv.DictReader(stream) if row["group"] == group]
@@ -233,13 +234,13 @@ def _benchmark(
                 rows=int(row["rows"]) if row["rows"] else None,
                 aliases=tuple(filter(None, row["aliases"].split("|"))),
                 template=f"qimma/templates/{row['template']}" if row["template"] else None,
-                sources=own.get(row["subset"]),
+                sources=sources_of.get(row["subset"]),
                 register=row["register"] or "MSA",
             )
             for row in table
         ),
         template=f"qimma/templates/{template}",
-        group_rows={form: count for form, count in (("curated", kept), ("original", published)) if count},
+        group_rows={form: count for form, count in (("curated", curated_rows), ("original", original_rows)) if count},
     )
 
 
@@ -248,8 +249,8 @@ def _code(dataset: str) -> Kind:
         lazy_call("cultureval.metrics.code.lighteval:code_metrics"),
         code_problems.CONTINUATION_STOPS[dataset],
     )
-    asked = code_problems.code_prompt, metrics, code_problems.NEW_TOKENS, stops, SANDBOX
-    return Kind(f"code_{dataset}", "code", names.CODE, *asked)
+    settings = code_problems.code_prompt, metrics, code_problems.NEW_TOKENS, stops, SANDBOX
+    return Kind(f"code_{dataset}", "code", names.CODE, *settings)
 
 
 BENCHMARKS = (
@@ -257,36 +258,42 @@ BENCHMARKS = (
         *("AraDiCE-Culture", "Cultural", "qimma_aradice"),
         curated("MCQ_AraDiCE-Culture"),
         original("QCRI/AraDiCE-Culture", rows.aradice, licence="CC BY-NC-SA 4.0"),
-        kept=180,
+        curated_rows=180,
     ),
     _benchmark(
         *("ArabCulture", "Cultural", "qimma_arabculture"),
         curated("MCQ_ArabCulture"),
         original("MBZUAI/ArabCulture", rows.arabculture, licence="CC BY-NC-SA 4.0"),
-        kept=3475,
+        curated_rows=3475,
         template="arabculture_{location}",
     ),
     _benchmark(
         *("PalmX", "Cultural", "qimma_palmx"),
-        own={"Islamic Culture": (PALMX_CURATED, PALMX_ISLAMIC), "General Culture": (PALMX_CURATED, PALMX_CULTURE)},
-        kept=2976,
+        sources_of={
+            "Islamic Culture": (PALMX_CURATED, PALMX_ISLAMIC),
+            "General Culture": (PALMX_CURATED, PALMX_CULTURE),
+        },
+        curated_rows=2976,
     ),
     _benchmark(
         *("ArabicMMLU", "STEM", "qimma_arabicmmlu"),
         curated("MCQ_ArabicMMLU"),
         original("MBZUAI/ArabicMMLU", rows.arabicmmlu, licence="CC BY-NC 4.0 (hub card); CC BY-NC-SA 4.0 (GitHub)"),
-        kept=13727,
-        published=14575,
+        curated_rows=13727,
+        original_rows=14575,
     ),
     _benchmark(
         *("GAT", "STEM", "qimma_gat"),
         *GATMATH,
-        own=dict.fromkeys(("Analogy", "Association", "Completion", "Contextual"), GATLC) | {"Reading": GATLC_READING},
-        kept=13985,
-        published=13986,
+        sources_of=dict.fromkeys(("Analogy", "Association", "Completion", "Contextual"), GATLC)
+        | {"Reading": GATLC_READING},
+        curated_rows=13985,
+        original_rows=13986,
     ),
     _benchmark(
-        *("3LM STEM", "STEM", "qimma_3lm_stem"), own={"NativeQA": NATIVEQA, "SyntheticQA": SYNTHETICQA}, kept=2608
+        *("3LM STEM", "STEM", "qimma_3lm_stem"),
+        sources_of={"NativeQA": NATIVEQA, "SyntheticQA": SYNTHETICQA},
+        curated_rows=2608,
     ),
     _benchmark(
         *("MizanQA", "Legal", "qimma_mizanqa"),
@@ -299,7 +306,7 @@ BENCHMARKS = (
             pool_configs=True,
             columns=("question", "options", "answers"),
         ),
-        kept=1728,
+        curated_rows=1728,
         kind=SEVERAL_RIGHT,
         template="multi_select",
     ),
@@ -310,28 +317,28 @@ BENCHMARKS = (
             original(f"{owner}/ArabLegalEval", rows.arablegalqa, splits=("train", "test"), pool_splits=True)
             for owner in ("FarisHijazi", "THIQAH-RD")  # one data set under two names
         ),
-        kept=79,
+        curated_rows=79,
         kind=ANSWERS,
         template="qa_c",
     ),
     _benchmark(
         *("MedArabiQ", "Medical", "qimma_medarabiq_mcq"),
-        own={
+        sources_of={
             "fib_with_choices": medarabiq_choice("fill-in-the-blank-choices.csv", *ARABIC_COLUMNS),
             "mcq_bias": medarabiq_choice("multiple-choice-withbias.csv", "Question with Bias", "Answer"),
             "mcq_knowledge": medarabiq_choice("multiple-choice-questions.csv", "Question", "Answer"),
         },
-        kept=299,
+        curated_rows=299,
     ),
     _benchmark(
         *("MedArabiQ", "Medical", "qimma_medarabiq_qa"),
-        own={
+        sources_of={
             "llm_modified": medarabiq_answer(
                 "patient-doctor-qa-llm.csv", "Modified question description", "Unmodified answer"
             ),
             "fib_no_choices": medarabiq_answer("fill-in-the-blank-nochoices.csv", *ARABIC_COLUMNS),
         },
-        kept=200,
+        curated_rows=200,
         kind=ANSWERS,
         template="qa",
     ),
@@ -347,14 +354,14 @@ BENCHMARKS = (
             on_hub=False,
             how_to_get="medarabench-test_split.csv of the GitHub repository nyuad-cai/MedAraBench",
         ),
-        kept=4927,
+        curated_rows=4927,
     ),
     _benchmark(
         *("AraTrust", "Safety", "qimma_aratrust"),
         curated("MCQ_AraTrust", pool_configs=True),
         original("asas-ai/AraTrust", rows.aratrust, pool_configs=True),
         original("asas-ai/AraTrust-categorized", rows.aratrust, splits=("train",), pool_configs=True),
-        kept=522,
+        curated_rows=522,
     ),
     _benchmark(
         *("FannOrFlop", "Poetry", "qimma_fannorflop"),
@@ -394,7 +401,7 @@ CODE = "qimma_code"
 
 
 def benchmark_tasks() -> dict[str, list[Task]]:
-    """The subsets of each of the fourteen benchmarks, in the paper's order; the two of code are benchmarks."""
+    """The subsets of each of the fourteen benchmarks, in the paper's order; each code subset is a benchmark."""
     found: dict[str, list[Task]] = {}
     for task in QIMMA.tasks():
         found.setdefault(task.subset if task.group == CODE else task.benchmark, []).append(task)
@@ -402,7 +409,7 @@ def benchmark_tasks() -> dict[str, list[Task]]:
 
 
 def averages() -> list[Average]:
-    """The benchmarks that are no single group, the domains, and the average (section 5, Tables 3 and 4)."""
+    """The benchmarks of several groups, the domains, and the average (section 5, Tables 3 and 4)."""
     found: list[Average] = []
     members: dict[str, str] = {}
     domains: dict[str, dict[str, str]] = {}
@@ -413,13 +420,16 @@ def averages() -> list[Average]:
         elif len(groups) == 1:
             member = {first.group: first.metrics[0]}
         else:
-            own = f"qimma_{benchmark.lower()}"
-            found.append(Average(own, benchmark, {task.task: task.metrics[0] for task in tasks}, groups))
-            member = {own: SCORE}
+            key = f"qimma_{benchmark.lower()}"
+            found.append(Average(key, benchmark, {task.task: task.metrics[0] for task in tasks}, groups))
+            member = {key: SCORE}
         members |= member
         domains.setdefault(first.domain, {}).update(member)
-    of_domains = [Average(f"qimma_{name.lower()}", name, inside, tuple(inside)) for name, inside in domains.items()]
-    return [*found, *of_domains, Average("qimma", "QIMMA", members, tuple(one.name for one in of_domains))]
+    of_domains = [
+        Average(f"qimma_{name.lower()}", name, members_of_domain, tuple(members_of_domain))
+        for name, members_of_domain in domains.items()
+    ]
+    return [*found, *of_domains, Average("qimma", "QIMMA", members, tuple(average.name for average in of_domains))]
 
 
 QIMMA = Suite(
@@ -432,7 +442,7 @@ QIMMA = Suite(
     averages=averages,
     page="docs/qimma.md",
 )
-# Choices with generated answers, not in the paper: a suite of its own, whose numbers are never averaged with those of
+# Choices with generated answers, not in the paper: a separate suite, so that no average mixes them with
 # log-probabilities.
 QIMMA_GEN = Suite(
     name="qimma_gen",

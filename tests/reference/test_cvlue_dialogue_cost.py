@@ -131,7 +131,7 @@ def test_the_released_test_file_lacks_the_round_before(tmp_path, monkeypatch):
         path.parent.mkdir(parents=True, exist_ok=True)
         picture(32, 32).save(path)
     subset = prepare_subset(all_tasks()["cvlue_vd"], DataOptions(root=tmp_path))
-    assert subset.report["notes"][1] == "2 of 2 rounds lack some earlier rounds in their history."
+    assert subset.report["notes"][1] == "2 of 2 rounds have an incomplete history."
     first = json.loads((subset.folder / "test.jsonl").read_text(encoding="utf-8").splitlines()[0])
     beginning = "描述: 白色的柜子放着一个鱼缸，缸里游着四条鱼\n对话历史: 问题: 放鱼缸的是一个什么样的柜子？\n答案: "
     assert first["prompt"].startswith(beginning)

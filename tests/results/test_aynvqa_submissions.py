@@ -75,7 +75,7 @@ def test_a_submission_is_scored_as_the_organisers_do_and_its_gaps_are_told(tmp_p
 def test_what_is_no_submission_or_no_gold_file_is_told(tmp_path):
     file = tmp_path / "pred.csv"
     file.write_text("id,prediction\na,1\n", encoding="utf-8")
-    with pytest.raises(CulturevalError, match="lacks the columns statement_index; it has id, prediction"):
+    with pytest.raises(CulturevalError, match="has no column statement_index; columns found: id, prediction"):
         score_aynvqa(GOLD, [file], tmp_path / "out")
     blind = tmp_path / "blind.jsonl"
     blind.write_text('{"id": "a", "statements": ["x", "y", "z"]}', encoding="utf-8")

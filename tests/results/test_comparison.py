@@ -140,7 +140,7 @@ def test_one_model_twice_is_two_sides_and_one_run_twice_is_refused(tmp_path):
     names = [run.name for run in load_sides([first, second])[0]]
     assert len(set(names)) == 2
     assert compare_all([first, second]).document["differences"]
-    with pytest.raises(CulturevalError, match="named twice"):
+    with pytest.raises(CulturevalError, match="given twice"):
         load_sides([first, first])
     with pytest.raises(CulturevalError, match="a comparison needs two"):
         load_sides([tmp_path])
@@ -173,7 +173,7 @@ def test_what_cannot_be_compared_is_one_sentence(tmp_path):
     paths = [tmp_path / "a", tmp_path / "b"]
     with pytest.raises(CulturevalError, match="share no scores") as caught:
         compare_all(paths)
-    assert "has it not" in str(caught.value)
+    assert "does not have it" in str(caught.value)
     with pytest.raises(CulturevalError, match="no run has it"):
         compare_all(paths, metrics=["nothing"])
     planted(tmp_path / "b", 0, 0.8, tasks=[TRUST], model="lab/b")

@@ -195,7 +195,7 @@ def test_wrong_files_are_one_sentence(tmp_path):
     with pytest.raises(CulturevalError, match="none.csv does not exist"):
         run("jeem", tmp_path / "none.csv")
     plant(tmp_path, {"qimma_aratrust|0": [text_row(0, {"acc": 1.0})]})
-    with pytest.raises(CulturevalError, match="no texts that people rate"):
+    with pytest.raises(CulturevalError, match="no details of rated tasks"):
         run("jeem", write_ratings(tmp_path / "human.csv", ratings()), tmp_path)
 
 

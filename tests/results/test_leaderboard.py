@@ -56,7 +56,7 @@ def test_runs_of_the_shared_protocol_are_ranked_and_others_stand_below_with_what
     rows = {row.name: row for row in table.rows}
     assert [row.name for row in table.ranked] == ["lab/good", "lab/also-good", "lab/سيّئ"]
     assert [row.interval for row in table.ranked] == ["1–2", "1–2", "3"], "lower is better"
-    assert rows["lab/unverified"].unranked == "unverified" and rows["lab/lacks-one"].unranked == "lacks tasks"
+    assert rows["lab/unverified"].unranked == "unverified" and rows["lab/lacks-one"].unranked == "tasks missing"
     assert [row.name for row in table.rows if row.differs] == [row.name for row in table.rows[5:]]
     assert "prompt: another prompt here" in rows["lab/other"].differs[0]
     assert any(one.startswith("limit: 5 here, none there") for one in rows["lab/limited"].differs)
@@ -153,7 +153,7 @@ def test_a_folder_of_others_is_refused(tmp_path):
     board, site = read_board([tmp_path / "results"]), tmp_path / "site"
     site.mkdir()
     (site / "mine.txt").write_text("")
-    with pytest.raises(CulturevalError, match="no leaderboard's"):
+    with pytest.raises(CulturevalError, match="files of other programs"):
         write_site(board, site, "Board", ())
     (site / "mine.txt").unlink()
     (site / PARTS[0]).symlink_to(tmp_path)

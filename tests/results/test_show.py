@@ -96,7 +96,9 @@ def test_a_row_is_found_by_its_id_its_place_and_what_it_shares(tmp_path):
     rows = [choice_row(at, True, id=None, source_row=f"data.csv:{at + 998}") for at in range(2)]
     assert names_of(rows) == ["data.csv row 999", "data.csv row 1000"]
     assert places_of("data.csv row 1000", rows, TRUST) == places_of("data.csv:999", rows, TRUST) == [1]
-    with pytest.raises(CulturevalError, match=r"no item 'row 3' among its 2: .*'row 1' \(in quotes\) is the first"):
+    with pytest.raises(
+        CulturevalError, match=r"no item 'row 3' among its 2: .*Write 'row 1' \(in quotes\) for the first"
+    ):
         places_of("row 3", rows, TRUST)
 
 

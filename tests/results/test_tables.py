@@ -60,13 +60,13 @@ def test_a_part_of_qimma_has_its_subsets_and_needs_all_for_a_domain(tmp_path):
     assert sum(benchmark.parts.values()) == pytest.approx(1)
     assert rows["Cultural"] == ["5/21"] and rows["Safety"] == [50] and rows["Average"] == ["6/109"]
     assert found.main == ("Average", "score") and found.cells[found.main].words == "6/109"
-    assert found.notes[0] == "Data: curated (1 subsets), not told (5 subsets)." and "apart, one BOS" in found.notes[1]
+    assert found.notes[0] == "Data: curated (1 subsets), unknown (5 subsets)." and "apart, one BOS" in found.notes[1]
 
 
 def test_what_a_stock_file_does_not_say_is_not_told(tmp_path):
     plant(tmp_path, {f"{TRUST}|0": [choice_row(at, at % 2 == 0) for at in range(4)]}, stock=True)
     (found,) = tables_of(load(tmp_path).runs[0])
-    assert found.notes == ["Data: not told."] and found.cells["AraTrust", "score"].value == 50
+    assert found.notes == ["Data: unknown."] and found.cells["AraTrust", "score"].value == 50
     (generated,) = tables(tmp_path / "generated", ["qimma_gen_aratrust"], lambda name, metric: HALF)
     assert generated.lower == {"invalid"} and shown(generated)["Average"] == ["1/103"] * 3
 
@@ -235,9 +235,9 @@ def test_boxes_that_another_format_fits_better_are_told():
     text = "<box>[[100, 100, 500, 500]]</box>"
     rows = [{"metric": right[0], "doc": right[1], "model_response": {"text": [text]}}] * 3
     (hint,) = box_hints(rows)
-    assert "Read as qwen_vl writes boxes, their mean IoU is 0.00; as " in hint and "does, 1.00: run again" in hint
+    assert "Mean IoU is 0.00 with boxes read as qwen_vl, and 1.00 with boxes read as " in hint and "run again" in hint
     assert box_hints([row | {"metric": {"iou": 0.9}} for row in rows]) == []
-    assert box_hints([row | {"doc": {"specific": {"box": box}}} for row in rows]) == [], "their sizes are not told"
+    assert box_hints([row | {"doc": {"specific": {"box": box}}} for row in rows]) == [], "their sizes are unknown"
     assert box_hints([rows[0], rows[1] | {"metric": {"iou": None}}]) == [hint], "refused rows have no IoU"
     assert box_hints([row | {"model_response": {"text": ["我看不到"]}} for row in rows]) == []
 

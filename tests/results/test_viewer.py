@@ -89,7 +89,7 @@ def test_logs_stay_until_what_they_are_made_of_changes(run):
     with pytest.raises(CulturevalError, match=r"no details of nothing. It has arc_of_stock_lighteval, cvlue"):
         write_logs([root], folder, "nothing")
     (root / "linked").symlink_to(root / "details")
-    with pytest.raises(CulturevalError, match=r"is a link, or lies behind one"):
+    with pytest.raises(CulturevalError, match=r"is, or lies in, a symbolic link"):
         write_logs([root], root / "linked", "qimma_code")
     assert not list((root / "details").rglob("*.eval"))
 
@@ -109,7 +109,7 @@ def test_bundles_leave_gated_data_out_and_replace_no_folder_of_others(run, tmp_p
         write_bundle([root], tmp_path / "other", "jeem_caption")
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").write_text("")
-    with pytest.raises(CulturevalError, match="holds files of others"):
+    with pytest.raises(CulturevalError, match="has files of other programs"):
         write_bundle([root], tmp_path / "mine")
 
 

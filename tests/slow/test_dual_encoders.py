@@ -88,7 +88,7 @@ def test_both_directions_with_results_and_submissions(cultureval, encoders, tmp_
     scores = results_of(tmp_path / "out")["results"]["cvlue_itr|0"]
     assert (scores["gallery_images"], scores["gallery_captions"]) == (7, 35)
     assert all(f"{name}@{k}_stderr" in scores for name in ("TR", "IR") for k in (1, 5, 10))
-    assert "7 images, which is the size of no known split" in run.stdout
+    assert "7 images: no known split has this size" in run.stdout
     rows = details_of(tmp_path / "out")["cvlue_itr|0"]
     assert len(rows) == 42
     hits = [row["metric"]["IR@1"] for row in rows if row["doc"]["specific"]["direction"] == "IR"]

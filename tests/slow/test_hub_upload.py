@@ -127,8 +127,11 @@ def test_finished_results_are_published_when_asked_and_nothing_gated_with_them(t
     unknown.rename(unknown.with_name(unknown.name.replace("qimma_aratrust", "their_own_gated_suite")))
 
     told = "\n".join(one.sentence() for one in publications([root]))
-    assert "not the details of jeem_vqa:ma|0, m2cqa:tf_en|0, whose data are gated" in told
-    assert "not the details of their_own_gated_suite|0, whose data are gated, or which no suite here has" in told
+    assert "without the details of jeem_vqa:ma|0, m2cqa:tf_en|0, since their data are gated" in told
+    assert (
+        "without the details of their_own_gated_suite|0, since their data are gated, or no loaded suite has them"
+        in told
+    )
     with WritableHub() as hub:
         done = run_at(hub.url, tmp_path, PUBLISH, "leaderboard", str(root), "--publish", "lab")
     assert done.returncode == 0 and done.stderr.count("sent to lab") == 2, done.stderr

@@ -75,9 +75,12 @@ def test_short_requests_of_one_pattern_are_several(tmp_path):
         ([row(dialect="msa")], "is no dialect, and the row has no `reference`"),
         ([row(prompt="")], "row 1: column 'prompt' is null or empty"),
         ([row(genre="my genre")], "column 'genre' is not a word of small letters"),
-        ([row("to Arabic: hi", reference="اهلا")], "is not AL-QASIDA's prompt of a translation"),
-        ([row(TRANSLATION.format("English", "Syrian Arabic", "hi"), reference="x")], "is not what the prompt asks for"),
-        ([{"prompts": "x", "generations": "y"}], "Rename it, or name the columns"),
+        ([row("to Arabic: hi", reference="اهلا")], "is not AL-QASIDA's translation prompt"),
+        (
+            [row(TRANSLATION.format("English", "Syrian Arabic", "hi"), reference="x")],
+            "is not the language that the prompt asks for",
+        ),
+        ([{"prompts": "x", "generations": "y"}], "Rename the file, or rename its columns"),
         ([], "has no rows"),
     ],
 )

@@ -111,7 +111,7 @@ def test_tweets_under_both_names_of_their_columns(repository, tmp_path):
     (row,) = rows_of("alqasida_mono:tweet_egy", tmp_path / "root")
     assert '"تغريدة"' in row["prompt"]
     table.write_text(f"{got_by_id}<UNAVAILABLE>\n", encoding="utf-8")
-    with pytest.raises(BrokenRows, match="could not be had"):
+    with pytest.raises(BrokenRows, match="is not available"):
         rows_of("alqasida_mono:tweet_egy", tmp_path / "root")
     table.write_text("id\ttext\tlabel\n1\tتغريدة\tEgypt\n", encoding="utf-8")
     with pytest.raises(MissingColumn, match="'content'.*columns found: id, text, label"):

@@ -79,7 +79,7 @@ def test_the_docs_print_the_file_that_the_tests_run():
         (lambda r: {"question": "", "options": ["a", "b"], "gold": "1"}, BrokenRows, "is empty"),
         (lambda r: {"question": 1 / 0}, BrokenRows, "ZeroDivisionError"),
         (lambda r: {"question": "q", "options": ["a", "b"]}, CulturevalError, "returned no 'gold'"),
-        (lambda r: [r], CulturevalError, "returned list, not a dictionary"),
+        (lambda r: [r], CulturevalError, "must return a dictionary, not list"),
     ],
 )
 def test_rows_that_break_the_kind_are_refused(folder, row, error, words):
@@ -128,10 +128,10 @@ def test_what_is_wrong_with_a_benchmark_is_told_where_it_is_made(make, words):
         ("nowhere.py", None, "there is no such file"),
         ("persian_nowhere", None, "No module named 'persian_nowhere'"),
         ("broken_one.py", "1 / 0", "ZeroDivisionError"),
-        ("odd_one.py", "BENCHMARKS = 3", "neither a list of cultureval.Benchmark nor a Suite"),
+        ("odd_one.py", "BENCHMARKS = 3", "neither BENCHMARKS, a list of cultureval.Benchmark, nor SUITE"),
         ("json.py", PROVERBS, "another module named 'json'"),
         ("no-name.py", PROVERBS, "not a name for a Python module"),
-        ("twice_one.py", PROVERBS + "BENCHMARKS *= 2", "two tasks of one name"),
+        ("twice_one.py", PROVERBS + "BENCHMARKS *= 2", "two tasks with one name"),
         ("qimma_like.py", PROVERBS.replace('"proverbs",', '"qimma_aratrust",'), "the name 'qimma_aratrust'"),
         ("qimma.py", PROVERBS, "the name 'qimma'"),
         (
@@ -210,7 +210,7 @@ def test_judged_answers_need_a_judge(folder, monkeypatch):
 def test_check_tries_ten_rows_and_draws_the_first_prompt(folder, run_here):
     file = write_benchmark(folder)
     done = run_here("check", "proverbs.py", "--data", "data")
-    assert done.returncode == 0 and "proverbs: 10 rows tried, all are sound." in done.stdout
+    assert done.returncode == 0 and "proverbs: 10 rows tried, all are valid." in done.stdout
     assert "پرسش: 20 + 21 = ?\n1. 41\n" in done.stdout and "gold: [' 1']" in done.stdout
     rows = folder / "data/my-lab/proverbs/test.jsonl"
     rows.write_text(rows.read_text("utf-8").replace('"answer": "2"', '"answer": "ب"'), encoding="utf-8")

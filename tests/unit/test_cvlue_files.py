@@ -64,7 +64,7 @@ def test_the_release_is_recognised_by_its_number_of_images(root, monkeypatch):
     edit(root / "cvlue/VQA/gold.json", lambda rows: [row for row in rows if "panda" not in row["image"]])
     report = prepared("cvlue_vqa", root)[1]
     assert report["notes"] == ["4 images, as in the training split of the 2025 release."]
-    assert report["other_data"] == f"Not a test split, of which scores are published: {report['notes'][0]}"
+    assert report["other_data"] == f"Not a test split; published scores are of test splits: {report['notes'][0]}"
     first, last = prepared("cvlue_vg", root)[1]["notes"]
     assert "no known split" in first and "read as qwen_vl writes them" in last
 
@@ -95,7 +95,7 @@ def test_a_models_type_decides_the_box_format_unless_people_do(monkeypatch):
         ("cvlue_vqa", "VQA/gold.json", lambda rows: [r | {"image": "x.png"} for r in rows], "row 1 .* names no file"),
         ("cvlue_vd", "VD/gold.json", lambda c: c["data"].append(c["data"][0]), "is duplicated"),
         ("cvlue_vd", "VD/gold.json", lambda c: c["data"][0].update(dialog_id=1), "is duplicated"),
-        ("cvlue_vd", "VD/gold.json", lambda c: c["data"][0].update(answer=-1), "lack the answer"),
+        ("cvlue_vd", "VD/gold.json", lambda c: c["data"][0].update(answer=-1), "the answer is not among them"),
         ("cvlue_vd", "VD/test_VD.json", lambda c: c["dialogs"].__delitem__(0), "not in both"),
         ("cvlue_vd", "VD/gold.json", lambda c: c["data"][0]["answer_options"].reverse(), "not in both"),
         ("cvlue_vd", "VD/test_VD.json", lambda c: c["id2answer"].clear(), "released form .KeyError"),

@@ -61,7 +61,7 @@ def test_wrong_settings_are_one_sentence_without_their_values(tmp_path, text, wo
 
 
 def test_names_must_differ_and_the_environment_must_be_json(monkeypatch):
-    with pytest.raises(CulturevalError, match="Two judges are called 'm'"):
+    with pytest.raises(CulturevalError, match="Two judges have the name 'm'"):
         find_judges(["a/m", "b/m"])
     monkeypatch.setenv("CULTUREVAL_JUDGE_SETTINGS", "{")
     with pytest.raises(CulturevalError, match="not JSON"):

@@ -14,7 +14,7 @@ from lighteval.tasks.requests import Doc
 from cultureval.metrics.alqasida.lighteval import fidelity_metrics
 from cultureval.metrics.declared import declare
 from cultureval.metrics.jeem.caption import bleu_2
-from cultureval.metrics.lighteval.row_scores import Kept, pass_metrics
+from cultureval.metrics.lighteval.row_scores import DetailsOnly, pass_metrics
 from cultureval.runtime.patches.lighteval.group_averages import NotApplicable, NotApplicableStandardError, StandardError
 from cultureval.runtime.patches.lighteval.refused_docs import values_of_unscored
 from cultureval.tasks.catalogue import all_tasks, means_of_subsets, mixed_averages
@@ -124,7 +124,7 @@ def test_errors_add_through_copies_and_one_unknown_error_leaves_none():
 
 def test_a_task_without_a_usable_line_costs_no_other_tasks_average(monkeypatch):
     monkeypatch.setenv("CULTUREVAL_PROFILES", "released")
-    kept = {metric.metric_name for metric in fidelity_metrics() if isinstance(metric.corpus_level_fn, Kept)}
+    kept = {metric.metric_name for metric in fidelity_metrics() if isinstance(metric.corpus_level_fn, DetailsOnly)}
     assert "adi2_released_den" in kept and "adi2_den" not in kept
 
 

@@ -90,7 +90,7 @@ def test_a_text_that_meets_a_limit_is_taken_by_its_last_block_or_as_it_stands(mo
     assert programs([Text("kill", "add"), Text("b", "add")], 1) == [Program("kill", cut=True), Program("b")]
     block = f"def add(a):\n{FUNCTION}\n"
     for reply in (f"prose\n```python\nx = 1\n```\n```\n{block}```\nprose", f"```\n{block}```\n```sh\npython a.py\n```"):
-        assert solution_code._unread(Text(reply, "add")) == Program(block, cut=True)
+        assert solution_code._unsanitized(Text(reply, "add")) == Program(block, cut=True)
 
 
 def test_a_text_that_is_python_is_taken_as_it_is_where_that_is_asked():

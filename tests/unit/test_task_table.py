@@ -5,7 +5,7 @@ import copy
 import pytest
 
 import cultureval.tasks
-from cultureval.metrics.lighteval.row_scores import Kept, TaskScore
+from cultureval.metrics.lighteval.row_scores import DetailsOnly, TaskScore
 from cultureval.tasks.catalogue import all_tasks
 
 
@@ -57,7 +57,7 @@ def test_generation_is_asked_for_as_qimma_does(table):
         for metric in config.metrics:
             for name, compute in metric.get_corpus_aggregations().items():
                 made = getattr(compute, "__self__", None)
-                if isinstance(made, Kept):  # a column of the details alone
+                if isinstance(made, DetailsOnly):  # a column of the details alone
                     continue
                 scores |= set(getattr(made, "names", [name]))
                 if isinstance(made, TaskScore):
