@@ -27,7 +27,7 @@ def model_file(model: str) -> Path:
     if "base_url" not in settings:
         return Path(__file__).with_name("vllm.py" if backend == "vllm" else "hf.py")
     if backend:
-        raise CulturevalError(f"{model} names a server (base_url), which is a backend itself: leave --backend out.")
+        raise CulturevalError(f"{model} names a server (base_url), which is a backend itself: leave `backend` out.")
     return Path(__file__).with_name("openai_api.py")
 
 

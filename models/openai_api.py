@@ -71,7 +71,7 @@ LEFT_OUT_OF_SIGNATURES |= {"timeout_s", "max_retries", "max_tokens_name", "batch
 LEFT_OUT_OF_SIGNATURES |= {"chat_template", "provider", "leave_out", "dry_run", "budget", "image_tokens"}
 LEFT_OUT_OF_SIGNATURES |= {"input_token_price", "cached_token_price", "output_token_price", "batch_price"}
 LEFT_OUT_OF_SIGNATURES |= {"most_images", "image_mib", "request_mib"}
-UNSCORED = "pass --on-refused unscored to leave such rows unscored, count them, and bound the scores"
+UNSCORED = "pass --model-args on_refused=unscored to leave such rows unscored, count them, and bound the scores"
 
 
 class OpenAIModel(LightevalModel):

@@ -1,6 +1,7 @@
 """Settings of a model, from a YAML file and from the command line, checked before anything loads."""
 
 import shlex
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -14,7 +15,9 @@ from cultureval.runtime.generation_hints import Placement
 from cultureval.runtime.model_settings import read_model_settings, refuse_unknown
 from cultureval.runtime.reasoning import THINK_TAGS
 
-CountOrAuto = Annotated[int, Field(gt=0, strict=True)] | Literal["auto"]
+# `--model-args` gives texts, a file numbers; true is none.
+Count = Annotated[int, BeforeValidator(lambda one: int(one) if str(one).isdecimal() else one), Field(gt=0, strict=True)]
+CountOrAuto = Count | Literal["auto"]
 # YAML reads a bare on or off as true or false.
 Switch = Annotated[
     Literal["auto", "on", "off"],
@@ -59,11 +62,12 @@ class HFModelSettings(ModelConfig):
             It is halved likewise.
         chat_template: "auto" uses the tokenizer's if it has one.
         add_special_tokens: "auto" adds BOS to a prompt unless the chat template already does, or as the task says
-            (QIMMA's `--parity`); "on" always does, like LightEval (BOS may then be duplicated).
+            (QIMMA's `parity`); "on" always does, like LightEval (BOS may then be duplicated).
         pairwise_tokenization: True tokenizes prompt and choice separately, as LightEval's transformers backend always
             does; False tokenizes them together and splits, the default of LightEval's vLLM backend; None: separately,
             or as the task says.
-        generation_parameters: LightEval's; `max_new_tokens` and `stop_tokens` take precedence over the task's.
+        generation_parameters: LightEval's; each is also a setting of its own (`temperature`). `max_new_tokens` and
+            `stop_tokens` take precedence over the task's.
         reasoning_tags: Pairs of tags around reasoning.
         image_placement: Position of images that the prompt does not place with `<image>` marks.
         image_max_pixels: Larger images are scaled down to this many pixels, keeping the aspect ratio.
@@ -105,7 +109,7 @@ class HFModelSettings(ModelConfig):
     @model_validator(mode="after")
     def _refuse_arguments_without_vllm(self) -> "HFModelSettings":
         if self.vllm_args and self.backend != "vllm":
-            raise ValueError("vllm_args are of vLLM, which this run does not use; add --backend vllm")
+            raise ValueError("vllm_args are of vLLM, which this run does not use; add backend=vllm")
         return self
 
     @field_validator("generation_parameters")
@@ -136,7 +140,7 @@ def read_settings(model: str) -> HFModelSettings:
     Raises:
         CulturevalError: No such file, not YAML, an unknown key (similar names are suggested), or a bad value.
     """
-    values = with_base_model(read_model_settings(model))
+    values = with_generation_parameters(with_base_model(read_model_settings(model)), HFModelSettings.model_fields)
     if "model" in values and "model_name" not in values:
         values["model_name"] = values.pop("model")
     source, problems = f"The model {model!r}", ProblemList()
@@ -152,6 +156,18 @@ def read_settings(model: str) -> HFModelSettings:
             raise CulturevalError(f"{source} has wrong settings: {wrong_settings(error, values=True)}.") from error
     problems.raise_if_any()
     return settings
+
+
+def with_generation_parameters(settings: Mapping[str, Any], own: Collection[str]) -> dict[str, Any]:
+    """The settings with `temperature` and its like below `generation_parameters`, unless a name is the class's own."""
+    sampling = {
+        name: settings[name] for name in settings if name in GenerationParameters.model_fields and name not in own
+    }
+    if not sampling:
+        return dict(settings)
+    below = settings.get("generation_parameters") or {}
+    others = {name: value for name, value in settings.items() if name not in sampling}
+    return others | {"generation_parameters": {**below, **sampling}} if isinstance(below, Mapping) else others
 
 
 def is_local(name: str) -> bool:

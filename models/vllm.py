@@ -1,4 +1,4 @@
-"""A model that a vLLM server of our own answers for: `cultureval eval MODEL TASKS --backend vllm`.
+"""A model that a vLLM server of our own answers for: `cultureval eval MODEL TASKS --model-args backend=vllm`.
 
 MODEL and its settings are those of transformers (`cultureval.models.settings`). vLLM starts with the first answer that
 the journal lacks. Text prompts are rendered and encoded here, as for transformers, and sent as tokens, so that both
@@ -52,10 +52,10 @@ FOR_SCORING = "--no-enable-prefix-caching"
 # Settings that only transformers knows -> what to do instead.
 NOT_IN_VLLM = {
     "adapter": "save the model with the adapter merged (PEFT's merge_and_unload), and name that",
-    "device_map": "give --vllm-args '--tensor-parallel-size N'",
-    "attn_implementation": "give --vllm-args '--attention-backend ...'",
+    "device_map": "give vllm_args='--tensor-parallel-size N'",
+    "attn_implementation": "give vllm_args='--attention-backend ...'",
     "token_budget": "leave it out",
-    "image_max_pixels": "give --vllm-args '--mm-processor-kwargs ...'",
+    "image_max_pixels": "give vllm_args='--mm-processor-kwargs ...'",
 }
 # Arguments of `vllm serve` that MODEL and its settings say, or that make another server than ours.
 NOT_IN_ARGUMENTS = {"--model", "--served-model-name", "--chat-template", "--dtype", "--revision", "--tokenizer"}
@@ -73,7 +73,7 @@ def require_vllm_settings(settings: HFModelSettings) -> None:
         wrong.append(f"vLLM takes no device: {settings.device}: choose the devices by CUDA_VISIBLE_DEVICES.")
     names = {argument.partition("=")[0].replace("_", "-") for argument in settings.vllm_args}
     if own := ", ".join(sorted(names & NOT_IN_ARGUMENTS)):
-        wrong.append(f"--vllm-args must not contain {own}: use MODEL's settings, or name a server's URL as MODEL.")
+        wrong.append(f"vllm_args must not contain {own}: use MODEL's settings, or name a server's URL as MODEL.")
     if wrong:
         raise CulturevalError(" ".join(wrong))
 

@@ -40,6 +40,9 @@ def suite_text(name: str) -> str:
         rows.append((group, tasks[0].kind.task_type, str(len(tasks)), _rows(tasks), tasks[0].metrics[0]))
     suite = all_suites()[name]
     parts = [_paragraph(suite.title), _table(("group", "type", "tasks", "rows", "first metric"), rows, "llrrl")]
+    if suite.options:
+        options = [(one.name, _default(one.default), one.help.replace("`", "")) for one in suite.options]
+        parts.append(_table(("--task-args", "default", "meaning"), options, "lll"))
     if len(rows) == 1:
         parts.append(groups_text(groups(name)[rows[0][0]]))
     more = f"More on {name}: {suite.page}"
@@ -68,6 +71,10 @@ def _group_text(tasks: Sequence[Task]) -> str:
     rows = list(zip(*columns, strict=True))
     header = ("task", "source", "rows") if len(columns) > 2 else ("task", "rows")
     return "\n".join([*parts, "", _table(header, rows, "l" * (len(header) - 1) + "r")] if several else parts)
+
+
+def _default(value: object) -> str:
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def _needs(suite: Suite, tasks: Sequence[Task]) -> str:

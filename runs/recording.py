@@ -157,12 +157,14 @@ def command_line() -> tuple[str, ...]:
 
 
 def _without_secrets(arguments: Sequence[str]) -> list[str]:
-    """The arguments of a command, `--option VALUE` or `--option=VALUE`, without values of options that are secret."""
-    flags = {option.flag for option in all_options() if option.secret}
+    """The arguments of a command; `--task-args` with a secret option is hidden whole."""
+    secret = [option.name for option in all_options() if option.secret]
     shown: list[str] = []
     for before, part in zip(("", *arguments), arguments, strict=False):
-        name, sign, _ = part.partition("=")
-        shown.append(f"{name}=[secret]" if sign and name in flags else "[secret]" if before in flags else part)
+        name, sign, value = part.partition("=")
+        of_tasks = part if before == "--task-args" else value if name == "--task-args" else ""
+        hidden = any(one in of_tasks for one in secret)
+        shown.append(part if not hidden else "[secret]" if before == "--task-args" else f"{name}{sign}[secret]")
     return shown
 
 

@@ -36,7 +36,7 @@ def choose_device(name: str = "auto") -> "torch.device":
 
 
 def scoring_device() -> str:
-    """The device of models that score: that of `cultureval eval --device`, else "auto"."""
+    """The device of models that score: that of the evaluated model (`device`), else "auto"."""
     return str(choose_device(current_settings().model_settings.get("device") or "auto"))
 
 

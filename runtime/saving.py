@@ -1,4 +1,4 @@
-"""Where a run writes: its output folder, and what LightEval's options (with its names) keep and upload besides."""
+"""Where a run writes: its output folder, the hub, and trackers of experiments."""
 
 import os
 import tempfile
@@ -9,20 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from cultureval.runtime.data.hub import is_offline
-from cultureval.runtime.errors import CulturevalError, ProblemList, described
-
-PLACES = ("output_dir", "org", "model")
+from cultureval.runtime.errors import CulturevalError, ProblemList
 
 
 @dataclass(frozen=True)
 class Saving:
-    """Options of LightEval's EvaluationTracker; nothing is uploaded unless one of them asks for it."""
+    """What is kept of a run, and where it is uploaded; by default nothing is."""
 
-    results_path_template: str | None = None  # of the results file's folder; None: LightEval's
-    save_details: bool = True  # of each row; `judge`, `show` and `compare` need them
-    push_to_hub: bool = False  # results and details, to a data set of `results_org`
-    public_run: bool = False  # whether uploaded data sets are public
-    results_org: str | None = None  # account or organisation on the hub
+    log_samples: bool = True  # details of each row; `judge`, `show` and `compare` need them
+    push_to_hub: str | None = None  # account or organisation on the hub: results and details, as private data sets
     wandb: bool = False  # log the scores to trackio, where it is installed, else to Weights & Biases
 
     def check(self) -> None:
@@ -33,12 +28,8 @@ class Saving:
         problems.raise_if_any()
 
     def _problems(self) -> Iterator[str]:
-        try:
-            (self.results_path_template or "").format(**dict.fromkeys(PLACES, ""))
-        except (LookupError, ValueError) as error:
-            yield f"--results-path-template may have {{output_dir}}, {{org}} and {{model}} ({described(error)})."
-        if self.push_to_hub:
-            yield from hub_problems("--push-to-hub", self.results_org)
+        if self.push_to_hub is not None:
+            yield from hub_problems("--push-to-hub", self.push_to_hub)
         if self.wandb and not any(map(find_spec, ("trackio", "wandb"))):
             yield "--wandb needs trackio or wandb: pip install trackio (or wandb)."
         if self.wandb and not os.environ.get("WANDB_PROJECT"):
@@ -47,11 +38,10 @@ class Saving:
     def tracker_options(self) -> dict[str, Any]:
         """The arguments of LightEval's EvaluationTracker."""
         return {
-            "results_path_template": self.results_path_template,
-            "save_details": self.save_details,
-            "push_to_hub": self.push_to_hub,
-            "public": self.public_run,
-            "hub_results_org": self.results_org,
+            "save_details": self.log_samples,
+            "push_to_hub": self.push_to_hub is not None,
+            "public": False,
+            "hub_results_org": self.push_to_hub,
             "use_wandb": self.wandb,
         }
 
@@ -61,12 +51,12 @@ def summary_file(results: Path) -> Path:
     return results.with_name(results.stem.replace("results_", "summary_", 1) + ".txt")
 
 
-def hub_problems(option: str, results_org: str | None) -> Iterator[str]:
+def hub_problems(option: str, org: str | None) -> Iterator[str]:
     """A sentence for each thing that an upload lacks which an option asked for."""
     from huggingface_hub import get_token
 
-    if not results_org:
-        yield f"{option} needs --results-org, your account or organisation on the hub."
+    if not org:
+        yield f"{option} needs the name of your account or organisation on the hub."
     if get_token() is None:
         yield f"{option} needs a login at the hub: run `hf auth login`, or set HF_TOKEN."
     if is_offline():

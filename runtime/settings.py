@@ -1,7 +1,7 @@
 """The settings of a run: the environment variables CULTUREVAL_*, which a command's options override.
 
 Stock `lighteval` does not know our options, so there the environment is the only channel. Suites declare options of
-their own (`Option`), which are read from the same two places.
+their own (`Option`), which `--task-args` and environment variables set.
 """
 
 import json
@@ -93,7 +93,7 @@ class Settings(BaseModel):
     flores200_model: str | None = None
     vllm: File | None = None
     code_packages: Names = ("numpy", "sympy", "mpmath")
-    suite: dict[str, Any] = {}  # of suites' options that a command gives, by name; checked where they are read
+    suite: dict[str, Any] = {}  # `--task-args`: suites' options by name, checked where they are read
 
     @classmethod
     def of_variables(cls, variables: Mapping[str, str]) -> Self:
@@ -140,21 +140,64 @@ def variable_of(name: str) -> str:
 
 
 def flag_of(name: str) -> str:
-    """The option of a setting on the command line, such as `--box-format`."""
+    """The option that sets a setting, such as `--form`."""
+    if name == "on_refused":
+        return "--model-args on_refused"
     return f"--{OTHER_NAMES.get(name, name).replace('_', '-')}"
 
 
-def check_names(names: Iterable[str], known: Iterable[str]) -> None:
-    """Raises a CulturevalError of the names that are not known."""
+def check_names(names: Iterable[str], known: Iterable[str], subject: str = "The settings have") -> None:
+    """Raises a CulturevalError of the first name that is not known, with the nearest ones."""
+    known = sorted({*known})
     if unknown := sorted({*names} - {*known}):
-        raise CulturevalError(f"No setting is called {', '.join(unknown)}.")
+        nearest = did_you_mean(unknown[0], known) or f" The names are {', '.join(known)}."
+        raise CulturevalError(f"{subject} no {unknown[0]!r}.{nearest}")
+
+
+def arguments_of(given: str | Mapping[str, Any] | None, option: str) -> dict[str, Any]:
+    """The names and values of `name=value,...`, as of `--model-args`; values are texts, or JSON.
+
+    A value with a comma is JSON (an object, a list, a quoted text) or stands in single quotes. Raises a
+    CulturevalError, which names `option` and shows no value.
+    """
+    if not isinstance(given, str):
+        if given is None or isinstance(given, Mapping):
+            return dict(given or {})
+        raise CulturevalError(f"{option} is of type {type(given).__name__}: give name=value,... or a dictionary.")
+    found: dict[str, Any] = {}
+    place = 0
+    while place < len(given):
+        name, sign, _ = given[place:].partition("=")
+        if not sign or not name.strip().isidentifier():
+            raise CulturevalError(f"{option}: after {list(found)[-1:] or 'the start'} comes no name=value.")
+        found[name.strip()], place = _value(given, place + len(name) + 1, f"{option} {name.strip()}")
+    return found
+
+
+def _value(text: str, place: int, what: str) -> tuple[Any, int]:
+    """The value that begins at this place, and where the next name begins."""
+    first, end = text[place : place + 1], text.find(",", place)
+    value: Any = text[place:] if end < 0 else text[place:end]
+    end = len(text) if end < 0 else end
+    if first and first in "[{\"'":
+        try:
+            if first == "'":
+                end = text.index("'", place + 1) + 1
+                value = text[place + 1 : end - 1]
+            else:
+                value, end = json.JSONDecoder().raw_decode(text, place)
+        except (ValueError, RecursionError) as error:
+            raise CulturevalError(f"{what}: the value is not JSON. Write [...], {{...}} or a quoted text.") from error
+        if text[end : end + 1] not in ("", ","):
+            raise CulturevalError(f"{what}: a comma or the end must follow the value.")
+    return value, end + 1
 
 
 @dataclass(frozen=True)
 class Option(Generic[T]):
-    """An option of a suite, on the command line and in the environment; one of a suite's `OPTIONS`."""
+    """An option of a suite, set by `--task-args` or in the environment; one of a suite's `OPTIONS`."""
 
-    name: str  # its attribute name in code; its flag has hyphens for the underscores
+    name: str  # in `--task-args` and in code
     variable: str  # of the environment, `CULTUREVAL_...`; an empty text sets nothing
     default: T
     help: str  # the variable's row in the suite's page, in Markdown
@@ -162,11 +205,6 @@ class Option(Generic[T]):
     parse: Callable[[str], T] | None = None  # from the text; its ValueError is a clause such as "is not a number"
     secret: bool = False  # whether errors and results files leave out the text, which may contain an API key
     signed: bool = True  # whether signatures name a value that is not its default; prompts or names may show it
-
-    @property
-    def flag(self) -> str:
-        """Its option on the command line, such as `--box-format`."""
-        return flag_of(self.name)
 
     def given(self, settings: Settings) -> Any:
         """The value of the command or the environment, unchecked; "" where neither sets it."""
@@ -177,8 +215,8 @@ class Option(Generic[T]):
         value = self.given(settings)
         if value == "":
             return self.default
-        setter = f"{self.flag} " if self.name in settings.suite else f"{self.variable}="
-        shown = setter.rstrip(" =") if self.secret else f"{setter}{value!r}"
+        setter = f"--task-args {self.name}" if self.name in settings.suite else self.variable
+        shown = setter if self.secret else f"{setter}={value!r}"
         if self.values and value not in self.values:
             nearest = did_you_mean(str(value), self.values)
             raise CulturevalError(f"{shown} is not one of {', '.join(self.values)}.{nearest}")

@@ -23,7 +23,6 @@ from cultureval.scripts.options import (
     Seed,
     data_settings,
 )
-from cultureval.scripts.suite_options import WithCustomSuites, command_group
 from cultureval.tasks.options import read_data_options
 
 if TYPE_CHECKING:
@@ -167,8 +166,12 @@ def apply(
     print_result(reviewed_text(reviewed), write_manifest)
 
 
-audit = command_group("Finds bad items before they mislead. Example: cultureval audit run qimma --data DIR")
-audit.command("run", cls=WithCustomSuites)(run)
-audit.command("apply", cls=WithCustomSuites)(apply)
-audit.command("code", cls=WithCustomSuites)(code)
+audit = typer.Typer(
+    help="Finds bad items before they mislead. Example: cultureval audit run qimma --data DIR",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+audit.command("run")(run)
+audit.command("apply")(apply)
+audit.command("code")(code)
 audit.add_typer(curate, name="curate")

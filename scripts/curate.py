@@ -10,7 +10,6 @@ from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.printing import print_note, print_result
 from cultureval.runtime.settings import current_settings, use_settings
 from cultureval.scripts.options import OutputDir, ReuseReplies, Seed
-from cultureval.scripts.suite_options import WithCustomSuites, command_group
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -154,8 +153,10 @@ def _write_sheet(items: "tuple[Item, ...]", plan: "CurationPlan", output: Path, 
     return f"A sample of {len(drawn):,} items for people, a copy an annotator: {file}"
 
 
-curate = command_group(
-    "Makes data sets in the way of a paper. Example: cultureval audit curate m2cqa images --writer gpt.yaml ..."
+curate = typer.Typer(
+    help="Makes data sets in the way of a paper. Example: cultureval audit curate m2cqa images --writer gpt.yaml ...",
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
-curate.command("m2cqa", cls=WithCustomSuites)(curate_m2cqa)
-curate.command("agreement", cls=WithCustomSuites)(people_agreement)
+curate.command("m2cqa")(curate_m2cqa)
+curate.command("agreement")(people_agreement)

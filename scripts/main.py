@@ -6,9 +6,8 @@ import io
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,23 +24,23 @@ from cultureval.runtime.settings import current_settings, use_settings
 from cultureval.scripts import compare, evaluate, judge, leaderboard, score, show, tasks
 from cultureval.scripts.audit import audit
 from cultureval.scripts.code import code
-from cultureval.scripts.suite_options import WithCustomSuites, WithSuiteOptions, custom_suites_of
 from cultureval.tasks.options import check_variables
 
 NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG}
 LIGHTEVAL = "lighteval"
-OTHER_NAMES = {"max-samples": "--limit", "output-path": "--output-dir"}  # LightEval's and lm-eval's -> ours
+CUSTOM_SUITES = "--custom-suites"
 
 
 class Commands(TyperGroup):
-    """All commands, with the suites that `--custom-suites` names; one that is interrupted says what is kept."""
+    """All commands, with the suites that `--custom-suites` names at any place; an interrupted one says what is kept."""
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:
         """As typer does; then those suites are in the settings, and unknown variables have been told."""
         if args[:1] == [LIGHTEVAL]:  # whose options are its own, and whose table of tasks warns
             return super().parse_args(ctx, args)
         with _interruption_told():
-            if named := custom_suites_of(args):
+            args, named = without_custom_suites(args)
+            if named:
                 ctx.with_resource(use_settings(current_settings().with_(custom_suites=",".join(named))))
             helps = bool({*args} & {*ctx.help_option_names})  # which must not end in the error of a suite
             with suppress(CulturevalError) if helps else nullcontext():
@@ -52,6 +51,24 @@ class Commands(TyperGroup):
         """As typer does, which would say nothing at Ctrl-C."""
         with _interruption_told():
             return super().invoke(ctx)
+
+
+def without_custom_suites(args: Sequence[str]) -> tuple[list[str], list[str]]:
+    """A command line without `--custom-suites VALUE` before a `--`, and the values."""
+    rest: list[str] = []
+    values: list[str] = []
+    words = iter(args)
+    for word in words:
+        name, sign, value = word.partition("=")
+        if word == "--":
+            return [*rest, word, *words], values
+        if name != CUSTOM_SUITES:
+            rest.append(word)
+        elif (given := value if sign else next(words, "")) and not given.startswith("-"):
+            values.append(given)
+        else:
+            raise CulturevalError(f"{CUSTOM_SUITES} needs a .py file or a module.")
+    return rest, values
 
 
 @contextmanager
@@ -77,17 +94,17 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-app.command("eval", cls=WithSuiteOptions)(evaluate.evaluate)
-app.command("tasks", cls=WithCustomSuites)(tasks.list_tasks)
-app.command("check", cls=WithCustomSuites)(tasks.check)
-app.command("fetch", cls=WithCustomSuites)(tasks.fetch)
-app.command("show", cls=WithCustomSuites)(show.show)
-app.command("compare", cls=WithCustomSuites)(compare.compare)
-app.command("leaderboard", cls=WithCustomSuites)(leaderboard.leaderboard)
-app.command("judge", cls=WithCustomSuites)(judge.judge)
-app.command("score", cls=WithCustomSuites)(score.score)
+app.command("eval")(evaluate.evaluate)
+app.command("tasks")(tasks.list_tasks)
+app.command("check")(tasks.check)
+app.command("fetch")(tasks.fetch)
+app.command("show")(show.show)
+app.command("compare")(compare.compare)
+app.command("leaderboard")(leaderboard.leaderboard)
+app.command("judge")(judge.judge)
+app.command("score")(score.score)
 app.add_typer(audit, name="audit")
-app.command("run", cls=WithCustomSuites)(evaluate.run)
+app.command("run")(evaluate.run)
 app.add_typer(code, name="code")
 
 
@@ -102,8 +119,12 @@ def options(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
     ] = False,
+    custom_suites: Annotated[
+        str | None,
+        typer.Option(metavar="FILE.py", help="Benchmarks that are not installed; at any place. Repeatable."),
+    ] = None,
 ) -> None:
-    """Options of the main command."""
+    """Options of the main command; `Commands` has read the second."""
 
 
 @app.command(
@@ -156,12 +177,16 @@ def _run() -> None:
 
 
 def _name_our_option(error: Any) -> None:
-    """Where an unknown option is another harness's, or nearly, the error's hint becomes what it is called here."""
-    name = getattr(error, "option_name", "").lstrip("-").replace("_", "-")
-    near = get_close_matches(name, OTHER_NAMES, n=1, cutoff=0.85)
-    options = error.ctx.command.get_params(error.ctx) if near and hasattr(error, "possibilities") else []
-    if any(OTHER_NAMES[near[0]] in option.opts for option in options):
-        error.possibilities = [OTHER_NAMES[near[0]]]
+    """Where an unknown option is another harness's or an earlier one, the message says what to write here."""
+    if not hasattr(error, "possibilities"):
+        return
+    from cultureval.library import our_name
+
+    options = {option for parameter in error.ctx.command.get_params(error.ctx) for option in parameter.opts}
+    ours, of_args = our_name(error.option_name, may_resemble=not error.possibilities)
+    if f"--{ours}" in options:
+        error.message += f". Write --{ours} {of_args}=..." if of_args else f". Write --{ours}."
+        error.possibilities = []
 
 
 def _with_near_name(message: str) -> str:

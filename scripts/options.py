@@ -11,52 +11,30 @@ from cultureval.runtime.settings import Settings, current_settings, use_settings
 
 # What is read.
 Tasks = Annotated[
-    list[str], typer.Argument(metavar="TASKS...", help="Tasks, groups, suites (qimma) or files; TASK|2 is 2-shot.")
+    list[str], typer.Argument(metavar="TASKS...", help="Tasks, groups, suites or files; TASK|2 is 2-shot.")
 ]
-Data = Annotated[str | None, typer.Option(help="Data root (DIR/<org>/<name>), or `samples`; default: hub.")]
+Data = Annotated[str | None, typer.Option(metavar="DIR", help="Data root, or `samples`; default: the hub.")]
 Form = Annotated[
     Literal["curated", "original", "mixed"] | None,
-    typer.Option(help="Version of the data: QIMMA's curated copy, the original, or each subset's that is there."),
+    typer.Option(help="Version of QIMMA's data; default: curated."),
 ]
 Renamed = Annotated[
-    str | None,
-    typer.Option(
-        "--columns",
-        metavar="NAME=THEIRS,...",
-        help="Names of columns in the data of JEEM, M2CQA, GAT or MizanQA.",
-    ),
+    str | None, typer.Option("--columns", metavar="NAME=THEIRS,...", help="Names of columns in the data.")
 ]
-Manifests = Annotated[
-    list[Path] | None,
-    typer.Option(metavar="FILE", help="Manifest of an audit, whose discarded rows are left out. Repeatable."),
-]
-Device = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, ...; default: cuda if available.")]
-Dtype = Annotated[str | None, typer.Option(help="float32, bfloat16, float16, auto, 4bit, 8bit.")]
+Manifests = Annotated[list[Path] | None, typer.Option(metavar="FILE", help="Leave out rows by an audit's manifest.")]
 
-# What is written, printed and uploaded; the last seven are LightEval's own.
-OutputDir = Annotated[str, typer.Option(help="Output folder of results and details.")]
+# What is written and printed.
+OutputDir = Annotated[str, typer.Option(metavar="DIR", help="Output folder of results and details.")]
 OnlyJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 Full = Annotated[bool, typer.Option("--full", help="All scores, notes and signatures above the summary.")]
-AsJson = Annotated[bool, typer.Option("--json", help="The summary as one JSON document on standard output.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the summary as one JSON document.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Stop where a file cannot be read.")]
 Figures = Annotated[
     str,
     typer.Option(metavar="FORMATS", help="Formats of the figures, separated by commas: pdf, svg, png; or none."),
 ]
 ALL_FORMATS = "pdf,svg,png"
-ResultsPathTemplate = Annotated[
-    str | None,
-    typer.Option(metavar="TEMPLATE", help="Folder of the results file, with {output_dir}, {org} and {model}."),
-]
-SaveDetails = Annotated[bool, typer.Option(help="Write details of each row, which `judge`, `show` and `compare` read.")]
-PushToHub = Annotated[
-    bool, typer.Option("--push-to-hub", help="Upload results and details to the hub; needs --results-org.")
-]
 PublicRun = Annotated[bool, typer.Option("--public-run", help="Make what is uploaded public; default: private.")]
-ResultsOrg = Annotated[str | None, typer.Option(metavar="ORG", help="Account or organisation on the hub.")]
-Wandb = Annotated[
-    bool, typer.Option("--wandb", help="Log scores to trackio, else Weights & Biases; needs WANDB_PROJECT.")
-]
 
 # Of commands that ask judges, or other models, for replies which cost something.
 Sample = Annotated[int | None, typer.Option(min=1, help="Judge this many random items per task (see --seed).")]

@@ -40,6 +40,11 @@ def select_tasks(names: list[str]) -> tuple[list[str], set[str]]:
     return list(selected), explicit
 
 
+def with_shots(names: list[str], number: int | None) -> list[str]:
+    """The names with `|number` few-shot examples, but for those that have their own `|k`; None: as they are."""
+    return names if number is None else [name if "|" in name else f"{name}|{number}" for name in _spread(names)]
+
+
 def tasks_named(name: str) -> list[str]:
     """The tasks of a suite, a group, or the one task of that name."""
     if name in suites():

@@ -31,7 +31,7 @@ OF_DIALECTS = (*names.SCORES, "truncated_rate")  # English and Standard Arabic a
 def fidelity_metrics() -> list[Metric]:
     """Dialectal fidelity of replies: `adi2` is the headline (AL-QASIDA section 3, the `paper` profile).
 
-    With `--profiles released` also `<name>_released`; `too_few_rate` is the share of replies that it excludes from its
+    With `profiles=released` also `<name>_released`; `too_few_rate` is the share of replies that it excludes from its
     means, `truncated_rate` the share that is truncated.
     """
     return _pass_metrics(names.with_profiles(names.FIDELITY, names.chosen_profiles()))

@@ -7,13 +7,14 @@ interrupted runs resume and other tasks reuse it.
 
 import base64
 import hashlib
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 import transformers
+from pydantic import TypeAdapter, ValidationError
 from transformers import AutoConfig, AutoModel, AutoProcessor
 
 from cultureval.models.settings import is_local
@@ -21,8 +22,9 @@ from cultureval.runtime.data.hub import cached_commit
 from cultureval.runtime.data.image_store import IMAGES, upright
 from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.devices import choose_device
-from cultureval.runtime.errors import CulturevalError, described
+from cultureval.runtime.errors import CulturevalError, described, wrong_settings
 from cultureval.runtime.journal import Journal, answer_key
+from cultureval.runtime.model_settings import refuse_unknown
 from cultureval.runtime.onednn_products import onednn_products
 from cultureval.runtime.progress import progressing
 from cultureval.runtime.weight_files import fingerprint, missing_weights
@@ -54,6 +56,15 @@ class EncoderSettings(NamedTuple):
     def source(self) -> str:
         """The model as transformers reads it."""
         return str(Path(self.model).expanduser()) if is_local(self.model) else self.model
+
+
+def encoder_settings(model: str, given: Mapping[str, Any]) -> EncoderSettings:
+    """The settings of `--model-args`; a CulturevalError for an unknown one or a wrong value."""
+    refuse_unknown(given, EncoderSettings._fields[1:], f"The dual encoder {model!r}")
+    try:
+        return TypeAdapter(EncoderSettings).validate_python({"model": model, **given})
+    except ValidationError as error:
+        raise CulturevalError(f"The dual encoder {model!r} has wrong settings: {wrong_settings(error)}.") from error
 
 
 def load_encoder(settings: EncoderSettings, reader: Any, not_needed: Collection[str] = ()) -> tuple[Any, Any]:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
-from cultureval.models.settings import ModelConfig, Switch, Tag
+from cultureval.models.settings import ModelConfig, Switch, Tag, with_generation_parameters
 from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.errors import CulturevalError, ProblemList, wrong_settings
 from cultureval.runtime.generation_hints import Placement
@@ -31,7 +31,7 @@ class ServerModelConfig(ModelConfig, ServedModel):
         image_placement: Position of images that the prompt does not place with `<image>` marks.
         tokenizer: Folder or hub id of the tokenizer for log-likelihoods; default: `model`.
         add_special_tokens: For log-likelihoods: "auto" adds BOS to a prompt unless the chat template already does, or
-            as the task says (QIMMA's `--parity`).
+            as the task says (QIMMA's `parity`).
         pairwise_tokenization: True tokenizes prompt and choice separately, as `lighteval accelerate` does whatever its
             setting; False together; None: separately, or as the task says.
         max_length: Longer prompts are truncated on the left, for log-likelihoods; where the server lists a
@@ -143,8 +143,8 @@ def read_config(model: str) -> ServerModelConfig:
         CulturevalError: A setting is unknown, missing or has a wrong value.
     """
     problems = ProblemList()
-    settings: Mapping[str, Any] = with_provider(read_model_settings(model))
     known = set(ServerModelConfig.model_fields) - {"model_name", "cache_dir"}
+    settings: Mapping[str, Any] = with_generation_parameters(with_provider(read_model_settings(model)), known)
     with problems.collecting():
         refuse_unknown(settings, known, "A model on a server")
     name = "/".join(str(settings[part]) for part in ("provider", "model") if settings.get(part))

@@ -107,7 +107,7 @@ def box_hints(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         return []
     used = specific_of(rows[0]["doc"])["box_format"]
     found = f"Read as {used} writes boxes, their mean IoU is {overlap:.2f}; as {best} does, {overlaps[best]:.2f}"
-    return [f"{found}: run again with --box-format {best}."]
+    return [f"{found}: run again with --task-args box_format={best}."]
 
 
 def _mean_iou(rows: Sequence[Mapping[str, Any]], family: str) -> float:

@@ -32,7 +32,7 @@ PUBLISHED = Path(__file__).with_name("published.csv")
 GENERATED = {"strict": "acc_strict", "lenient": "acc_lenient", "invalid": "invalid_strict"}
 PARITY = {
     PAPER: "Parity: paper (prompt and label tokenised together, as by `lighteval vllm`).",
-    SOUND: "Parity: sound (prompt and label tokenised apart, one BOS); the paper's numbers are of `--parity paper`.",
+    SOUND: "Parity: sound (prompt and label tokenised apart, one BOS); the paper's numbers are of `parity=paper`.",
     FIRST_TOKEN: "Parity: first token of a reply; not comparable with scores of whole labels, such as the paper's.",
 }
 

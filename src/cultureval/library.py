@@ -2,16 +2,32 @@
 
 import time
 from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from cultureval.runtime.errors import CulturevalError, did_you_mean
-from cultureval.runtime.settings import Settings, current_settings, field_names, use_settings
+from cultureval.runtime.errors import CulturevalError, ProblemList, did_you_mean
+from cultureval.runtime.settings import field_names, use_settings, variable_of
 
 if TYPE_CHECKING:
     from cultureval.runs.loading import Results, Run
     from cultureval.tasks.suite import Suite
+
+# Options of lm-eval, of LightEval and of earlier versions -> option of `eval`, and the name in its `name=value,...`.
+# Settings of models and of tasks need no line here.
+OTHER_NAMES = {
+    "max_samples": ("limit", ""),
+    "output_path": ("output-dir", ""),
+    "fewshot": ("num-fewshot", ""),
+    "save_details": ("log-samples", ""),
+    "results_org": ("push-to-hub", ""),
+    "model_settings": ("model-args", ""),
+    "gen_kwargs": ("model-args", ""),
+    "apply_chat_template": ("model-args", "chat_template"),
+    "system_instruction": ("model-args", "system_prompt"),
+    "parallelize": ("model-args", "device_map"),
+}
 
 
 def evaluate(
@@ -19,55 +35,108 @@ def evaluate(
     tasks: str | Iterable[str],
     *,
     data: str | Path | None = None,
+    form: Literal["curated", "original", "mixed"] | None = None,
     limit: int | None = None,
-    output_dir: str | Path = "results",
-    model_settings: Mapping[str, Any] | None = None,
+    num_fewshot: int | None = None,
+    model_args: Mapping[str, Any] | str | None = None,
+    task_args: Mapping[str, Any] | str | None = None,
+    columns: Mapping[str, str] | str | None = None,
+    manifest: str | Path | Iterable[str | Path] | None = None,
     skip_unscorable: bool = False,
-    **options: Any,
+    output_dir: str | Path = "results",
+    log_samples: bool = True,
+    resume: bool | None = None,
+    **unknown: Any,
 ) -> "Run":
     """Evaluates a model, as `cultureval eval` does, and returns its results.
 
-    Results, details and summary are in `output_dir`; answers are in the journal, so that the same call after an
-    interruption repeats only what was in flight.
+    Results, details and summary are in `output_dir`. Answers are in the journal: the same call after an interruption
+    asks only for the others.
 
     Args:
-        model: As of the command: hub id, folder, provider's model, server's address, or YAML file with settings.
+        model: As of the command: hub id, folder, provider's model, server's address, or YAML file.
         tasks: A task, group or suite, or several; `TASK|2` is 2-shot.
         data: Data root (`DIR/<org>/<name>`) or "samples"; None: `CULTUREVAL_DATA`, else the hub.
+        form: QIMMA's curated copy, the original data, or each subset's that is there; None: `CULTUREVAL_FORM`.
         limit: At most this many rows of each task, at least 1; None: all.
-        output_dir: Output folder.
-        model_settings: Settings of the model, over those of its file, such as `{"device": "cpu"}`.
+        num_fewshot: Examples in each prompt of tasks without `|k`, at least 0; None: 0.
+        model_args: Settings of the model, over those of its file, such as `{"device": "cpu"}` or "device=cpu".
+        task_args: Options of suites, such as `{"parity": "sound"}` or "parity=sound".
+        columns: Names of columns in the data, such as `{"question": "Frage"}`.
+        manifest: Files of audits, whose discarded rows are left out.
         skip_unscorable: Whether tasks that cannot be scored are left out instead of stopping the run.
-        **options: Further options of the command or of a suite by their names in code, such as `form="original"`
-            or `parity="paper"`.
+        output_dir: Output folder.
+        log_samples: Whether details of each row are written, which `run.items` and `cultureval show` read.
+        resume: Whether answers of an earlier run are reused; None: `CULTUREVAL_RESUME`, else True.
+        **unknown: None is allowed; the error names the argument to use.
 
     Returns:
         The run: `run.score(task, metric)` with `value`, `error`, `n`, `low`, `high`; `run.record`, `run.file`.
 
     Raises:
-        CulturevalError: An argument or option is wrong, something that the run needs is missing (all that is, in one
+        CulturevalError: An argument is wrong, something that the run needs is missing (all that is, in one
             message, before a model is loaded), a row is broken, or the model fails.
-        BatchWritten: `batch_out` is among the model's settings, and the requests are in its files.
-        DryRun: `dry_run` is among them; the error's text tells requests, tokens and cost.
+        BatchWritten: `batch_out` is among `model_args`, and the requests are in its files.
+        DryRun: `dry_run` is among them; the error's text has requests, tokens and cost.
     """
     names = _task_names(tasks)
-    if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 1):
-        raise CulturevalError(f"`limit` is {limit!r}: give a whole number from 1 on, or None for all rows.")
+    _refuse_unknown(unknown)
+    for name, number, least in (("limit", limit, 1), ("num_fewshot", num_fewshot, 0)):
+        if number is not None and (not isinstance(number, int) or isinstance(number, bool) or number < least):
+            raise CulturevalError(f"`{name}` is {number!r}: give a whole number from {least} on, or None.")
     _require_names(model=model, output_dir=output_dir)
-    if not isinstance(model_settings, Mapping | None):
-        raise CulturevalError(f"`model_settings` is {model_settings!r}: give a dictionary of settings and values.")
     from cultureval.models.choice import check_model
     from cultureval.reports.evaluation import evaluate_tasks
     from cultureval.runtime.data.hub import go_offline_if_unreachable
+    from cultureval.runtime.saving import Saving
+    from cultureval.tasks.options import evaluation_settings
+    from cultureval.tasks.selection import with_shots
 
-    settings = _settings(options | ({} if data is None else {"data_root": str(data)}), model_settings)
+    own = {"data_root": data, "form": form, "columns": columns, "manifest": manifest, "resume": resume}
+    wrong = ProblemList()
+    settings = evaluation_settings(wrong, model_args, task_args, **own)
+    wrong.raise_if_any()
     go_offline_if_unreachable()
     with use_settings(settings):
-        check = partial(check_model, str(model))
-        saved = evaluate_tasks(str(model), check, names, limit, str(output_dir), skip_unscorable=skip_unscorable)
+        check, names = partial(check_model, str(model)), with_shots(names, num_fewshot)
+        saved = evaluate_tasks(str(model), check, names, limit, str(output_dir), Saving(log_samples), skip_unscorable)
     if saved.problems:
         raise CulturevalError(f"Results and details are saved in {output_dir}, but {'; '.join(saved.problems)}.")
     return saved.run
+
+
+def our_name(name: str, may_resemble: bool = True) -> tuple[str, str]:
+    """The option of `cultureval eval` for another name, and the name in its `name=value,...`; "" where there is none.
+
+    Args:
+        name: An option of another harness or an earlier version, a setting of a model, or an option of a suite.
+        may_resemble: Whether the nearest name counts too.
+    """
+    from lighteval.models.model_input import GenerationParameters
+
+    from cultureval.models.server.settings import ServerModelConfig
+    from cultureval.models.settings import HFModelSettings
+    from cultureval.tasks.options import all_options
+
+    classes = (HFModelSettings, ServerModelConfig, GenerationParameters)
+    known = {setting: ("model-args", setting) for one in classes for setting in one.model_fields}
+    known["on_refused"] = ("model-args", "on_refused")
+    known |= {option.name: ("task-args", option.name) for option in all_options()}
+    known |= OTHER_NAMES
+    name = name.lstrip("-").replace("-", "_")
+    nearest = get_close_matches(name, known, n=1, cutoff=0.85 if may_resemble else 1.0)
+    return known[nearest[0]] if nearest else ("", "")
+
+
+def _refuse_unknown(arguments: Mapping[str, Any]) -> None:
+    """Raises a CulturevalError for the first argument that `evaluate` does not have, with what to write."""
+    for name in arguments:
+        if name in field_names():
+            raise CulturevalError(f"`evaluate` has no argument `{name}`. Set {variable_of(name)} in the environment.")
+        ours, of_args = our_name(name)
+        ours = ours.replace("-", "_")
+        hint = f'{ours}={{"{of_args}": ...}}' if of_args else f"{ours}=..."
+        raise CulturevalError(f"`evaluate` has no argument `{name}`.{f' Write {hint}.' if ours else ''}")
 
 
 def _require_names(**given: object) -> None:
@@ -113,7 +182,7 @@ def score(
     gold: str | Path | None = None,
     output_dir: str | Path = "results/score",
     model_name: str | None = None,
-    **options: Any,
+    task_args: Mapping[str, Any] | str | None = None,
 ) -> "list[Run]":
     """Scores answers that were made elsewhere, as `cultureval score` does.
 
@@ -124,7 +193,7 @@ def score(
         gold: The gold file of an official format, or a folder with the released layout.
         output_dir: Where results files, tables and plots are written.
         model_name: Name in the results; None: that of the submission's file or folder.
-        **options: As of `evaluate`.
+        task_args: Options of suites, as of `evaluate`.
 
     Returns:
         The runs that were written: one for each submission or model.
@@ -138,12 +207,15 @@ def score(
     _require_names(name=name, output_dir=output_dir, **({} if gold is None else {"gold": gold}))
     for file in files:
         _require_names(pred=file)
-    folder = Path(output_dir)
-    with use_settings(_settings(options, None)):
-        from cultureval.runs.files import results_below
-        from cultureval.runs.loading import load
-        from cultureval.runtime.saving import require_folder
+    from cultureval.runs.files import results_below
+    from cultureval.runs.loading import load
+    from cultureval.runtime.saving import require_folder
+    from cultureval.tasks.options import evaluation_settings
 
+    folder, wrong = Path(output_dir), ProblemList()
+    settings = evaluation_settings(wrong, None, task_args)
+    wrong.raise_if_any()
+    with use_settings(settings):
         suite, takes_gold = _scorer_of(name)
         if takes_gold != (gold is not None):
             needed = "needs a gold file (`gold`)" if takes_gold else "takes no `gold`, which its outputs name"
@@ -156,21 +228,6 @@ def score(
         if problems:
             raise CulturevalError("\n".join([f"What was scored is in {folder}. Not scored:", *problems]))
         return [load(file, strict=True).runs[0] for file in written]
-
-
-def _settings(options: Mapping[str, Any], model_settings: Mapping[str, Any] | None) -> Settings:
-    """The current settings under options of the commands and of suites, by their names in code."""
-    settings = current_settings()
-    own = {name: value for name, value in options.items() if name in field_names()}
-    of_suites = {name: value for name, value in options.items() if name not in own}
-    if model_settings:
-        own["model_settings"] = settings.model_settings | dict(model_settings)
-    settings = settings.with_(suite=of_suites, **own)
-    if of_suites:
-        from cultureval.tasks.options import read_data_options
-
-        read_data_options(settings)  # an unknown name or value is told before anything is loaded
-    return settings
 
 
 def _scorer_of(name: str) -> "tuple[Suite, bool]":

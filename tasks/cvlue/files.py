@@ -208,7 +208,7 @@ def history_notes(rows: Sequence[PreparedRow]) -> list[str]:
 def box_notes(rows: Sequence[PreparedRow]) -> list[str]:
     """A `Source.notes`: how boxes are asked for and read."""
     formats = sorted({row["box_format"] for row in rows if "box_format" in row})
-    return [f"boxes are asked for and read as {' and '.join(formats)} writes them (--box-format)."] if formats else []
+    return [f"boxes are asked for and read as {' and '.join(formats)} writes them (box_format)."] if formats else []
 
 
 def find_visdial(folder: Path, task: Task) -> tuple[list[Path], list[Path]]:
