@@ -183,10 +183,16 @@ def _name_our_option(error: Any) -> None:
     from cultureval.library import our_name
 
     options = {option for parameter in error.ctx.command.get_params(error.ctx) for option in parameter.opts}
-    ours, of_args = our_name(error.option_name, may_resemble=not error.possibilities)
-    if f"--{ours}" in options:
-        error.message += f". Write --{ours} {of_args}=..." if of_args else f". Write --{ours}."
-        error.possibilities = []
+    ours, of_args = our_name(error.option_name)
+    if error.option_name in ("--model", "--tasks") and "--model-args" in options:
+        hint = "Write cultureval eval MODEL TASKS."
+    elif (hyphened := error.option_name.replace("_", "-")) in options:
+        hint = f"Write {hyphened}."
+    elif f"--{ours}" in options:
+        hint = f"Write --{ours} {of_args}=..." if of_args else f"Write --{ours}."
+    else:
+        return
+    error.message, error.possibilities = f"{error.message}. {hint}", []
 
 
 def _with_near_name(message: str) -> str:
