@@ -171,10 +171,10 @@ class TimedCommands:
             str(self.model),
             GROUP,
             "--no-resume",
-            "--dtype",
-            self.dtype,
+            "--model-args",
+            f"dtype={self.dtype},device={self.device}",
         ]
-        return self._seconds([*command, "--device", self.device, "--output-dir", str(out), *self.limit])
+        return self._seconds([*command, "--output-dir", str(out), *self.limit])
 
     def lm_eval(self, out: Path, tasks: Mapping[str, Any]) -> float:
         """Seconds of `lm_eval` on these tasks, by our export of them."""

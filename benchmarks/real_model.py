@@ -126,7 +126,7 @@ class Runs:
         model, shots = str(self.model), f"|{case.shots}" if case.shots else ""
         if harness in (OURS, "vllm"):
             command = ["-m", "cultureval.scripts.main", "eval", model, case.group + shots, "--no-resume"]
-            return [*command, "--dtype", "float32", "--output-dir", str(out), *self._backend(harness)]
+            return [*command, "--output-dir", str(out), "--model-args", f"dtype=float32,{self._backend(harness)}"]
         if harness == "lighteval":
             # Its answers are kept apart for each turn: it would take those of the turn before.
             settings = f"model_name={model},dtype=float32,batch_size={BATCH},cache_dir={out}/answers"
@@ -144,8 +144,8 @@ class Runs:
         return command + (["--gen_kwargs", f"max_gen_toks={case.new_tokens}"] if case.new_tokens else [])
 
     @staticmethod
-    def _backend(harness: str) -> list[str]:
-        return ["--device", "cpu", "--backend", "transformers"] if harness == OURS else ["--backend", "vllm"]
+    def _backend(harness: str) -> str:
+        return "device=cpu,backend=transformers" if harness == OURS else "backend=vllm"
 
     def table(self, name: str) -> str:
         """Medians of a case's turns; ratios to ours are of the same turn."""

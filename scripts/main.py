@@ -183,7 +183,7 @@ def _name_our_option(error: Any) -> None:
     from cultureval.library import our_name
 
     options = {option for parameter in error.ctx.command.get_params(error.ctx) for option in parameter.opts}
-    ours, of_args = our_name(error.option_name, may_resemble=not error.possibilities)
+    ours, of_args = our_name(error.option_name)
     if f"--{ours}" in options:
         error.message += f". Write --{ours} {of_args}=..." if of_args else f". Write --{ours}."
         error.possibilities = []

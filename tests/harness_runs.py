@@ -40,10 +40,8 @@ class Runs:
             *tasks,
             "--output-dir",
             out,
-            "--device",
-            "cpu",
-            "--dtype",
-            "float32",
+            "--model-args",
+            "device=cpu,dtype=float32",
             *options,
         ]
         run = self.command(command, settings)

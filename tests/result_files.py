@@ -10,6 +10,12 @@ def results_of(folder: Path) -> dict:
     return json.loads(file.read_text(encoding="utf-8"))
 
 
+def summary_of(folder: Path) -> str:
+    """The summary with all scores beside the one results file below an output folder."""
+    (file,) = folder.glob("results/**/summary_*.txt")
+    return file.read_text(encoding="utf-8")
+
+
 def details_of(folder: Path) -> dict[str, list[dict]]:
     """Rows of each task's details file: `doc`, `model_response` and `metric`, in LightEval's order."""
     import pyarrow.parquet

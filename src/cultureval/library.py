@@ -105,12 +105,11 @@ def evaluate(
     return saved.run
 
 
-def our_name(name: str, may_resemble: bool = True) -> tuple[str, str]:
+def our_name(name: str) -> tuple[str, str]:
     """The option of `cultureval eval` for another name, and the name in its `name=value,...`; "" where there is none.
 
-    Args:
-        name: An option of another harness or an earlier version, a setting of a model, or an option of a suite.
-        may_resemble: Whether the nearest name counts too.
+    The other name is, or nearly is, an option of another harness or an earlier version, a setting of a model, or an
+    option of a suite.
     """
     from lighteval.models.model_input import GenerationParameters
 
@@ -124,7 +123,7 @@ def our_name(name: str, may_resemble: bool = True) -> tuple[str, str]:
     known |= {option.name: ("task-args", option.name) for option in all_options()}
     known |= OTHER_NAMES
     name = name.lstrip("-").replace("-", "_")
-    nearest = get_close_matches(name, known, n=1, cutoff=0.85 if may_resemble else 1.0)
+    nearest = get_close_matches(name, known, n=1, cutoff=0.85)
     return known[nearest[0]] if nearest else ("", "")
 
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from result_files import details_of, results_of
+from result_files import details_of, results_of, summary_of
 
 from cultureval.runs.loading import load
 from cultureval.runs.table import tables_of
@@ -25,8 +25,8 @@ def prefix():
 
 
 def test_requests_and_translations_are_asked_and_scored(cultureval, tiny_lm, tmp_path, instrument_variables, prefix):
-    command = ("eval", tiny_lm, *TASKS, "--data", "samples", "--output-dir", "out", "--device", "cpu")
-    run = cultureval(*command, "--full", **instrument_variables | SHORT)
+    command = ("eval", tiny_lm, *TASKS, "--data", "samples", "--output-dir", "out", "--model-args", "device=cpu")
+    run = cultureval(*command, **instrument_variables | SHORT)
     assert run.returncode == 0, run.stderr
     scores, details = results_of(tmp_path / "out")["results"], details_of(tmp_path / "out")
     for name in TASKS:
@@ -46,9 +46,9 @@ def test_requests_and_translations_are_asked_and_scored(cultureval, tiny_lm, tmp
     asked = details[TASKS[1]][0]
     assert asked["model_response"]["input"] == prefix + asked["doc"]["specific"]["prompt"] + "\nA:"
     assert scores[TASKS[2]]["spbleu_zero"] >= 0 and scores[TASKS[2]]["chrf_plus_plus_stderr"] > 0
-    (line,) = [line for line in run.stdout.splitlines() if "task:alqasida_mt/0-shot" in line]
+    (line,) = [line for line in summary_of(tmp_path / "out").splitlines() if "task:alqasida_mt/0-shot" in line]
     assert "|scorer:spBLEU(flores200@" in line and "NADI=tiny-nadi@" in line and "LID=tiny-lid@" in line
-    assert "|prompt:not the published prompts|" in run.stdout and "Not the published prompts: mono:" in run.stdout
+    assert "|prompt:not the published prompts|" in line and "Not the published prompts: mono:" in run.stdout
     scored = scores_of_outputs_made_elsewhere(cultureval, tmp_path, details, instrument_variables)
     for name in (TASKS[0], TASKS[2]):
         assert scored["results"][name] == pytest.approx(scores[name], nan_ok=True)
@@ -88,7 +88,7 @@ def test_further_profiles_are_chosen_and_translations_out_of_dialect_have_no_fid
     mono, cross = "alqasida_mono:habibi_egy|0", "alqasida_cross:okapi_egy|0"
     translations = [f"alqasida_mt:btec_{pair}|0" for pair in ("egy_to_eng", "egy_to_msa", "msa_to_egy")]
     command = ("eval", tiny_lm, mono, cross, *translations, "--data", "samples", "--output-dir", "out")
-    run = cultureval(*command, "--full", "--profiles", "released", **instrument_variables | SHORT)
+    run = cultureval(*command, "--task-args", "profiles=released", **instrument_variables | SHORT)
     assert run.returncode == 0, run.stderr
     results, details = results_of(tmp_path / "out"), details_of(tmp_path / "out")
     scores = results["results"]
@@ -96,7 +96,8 @@ def test_further_profiles_are_chosen_and_translations_out_of_dialect_have_no_fid
     kept = [row["metric"]["adi2_released"] for row in details[cross] if not np.isnan(row["metric"]["adi2_released"])]
     assert len(kept) == round((1 - scores[cross]["too_few_rate"]) * len(details[cross]))
     assert scores[cross]["adi2_released"] == (pytest.approx(np.mean(kept)) if kept else None)
-    assert "profiles=paper+released" in run.stdout and "profiles=paper|" in run.stdout
+    summary = summary_of(tmp_path / "out")
+    assert "profiles=paper+released" in summary and "profiles=paper|" in summary
     for name in translations:
         applies = name.endswith("_to_egy|0")
         for metric in ("adi2", "nadi", "aldi", "arabic_rate", "adi2_stderr"):
@@ -127,7 +128,7 @@ def means_of(cultureval, folder):
 def test_chat_models_get_the_examples_as_turns(cultureval, tmp_path, instrument_variables, prefix):
     model = build_tiny_causal_lm(tmp_path / "chat", max_position_embeddings=2048, chat_template=True)
     command = ("eval", model, "alqasida_mono:btec_syr|5", "--data", "samples", "--limit", 1, "--output-dir", "out")
-    run = cultureval(*command, "--device", "cpu", **instrument_variables)
+    run = cultureval(*command, "--model-args", "device=cpu", **instrument_variables)
     assert run.returncode == 0, run.stderr
     (row,) = details_of(tmp_path / "out")["alqasida_mono:btec_syr|5"]
     text = row["model_response"]["input"]

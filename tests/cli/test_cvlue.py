@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 from PIL import Image
-from result_files import details_of, results_of
+from result_files import details_of, results_of, summary_of
 from vision_families import build_vision_lm
 
 from cultureval.metrics.cvlue.names import MACRO
@@ -15,8 +15,8 @@ from cultureval.tasks.catalogue import all_tasks
 
 
 def test_the_whole_suite_runs_offline(cultureval, tiny_vlm, tmp_path):
-    command = ("eval", tiny_vlm, "cvlue", "--data", "samples", "--output-dir", "out", "--device", "cpu")
-    run = cultureval(*command, "--box-format", "xyxy", "--full")
+    command = ("eval", tiny_vlm, "cvlue", "--data", "samples", "--output-dir", "out", "--model-args", "device=cpu")
+    run = cultureval(*command, "--task-args", "box_format=xyxy")
     assert run.returncode == 0, run.stderr
     results, details = results_of(tmp_path / "out"), details_of(tmp_path / "out")
     tasks = {name: task for name, task in all_tasks().items() if task.suite == "cvlue"}
@@ -25,9 +25,10 @@ def test_the_whole_suite_runs_offline(cultureval, tiny_vlm, tmp_path):
         scores = results["results"][f"{name}|0"]
         assert set(task.metrics) <= set(scores)
         assert all(0 <= scores[metric] <= (35 if "gallery" in metric else 100) for metric in task.metrics)
-    assert "cvlue_vqa|0: 5 images, which is the size of no known split" in run.stdout
-    assert "QIMMA" not in run.stdout and "CVLUE, Chinese: percent" in run.stdout
-    assert "boxes are asked for and read as xyxy writes them" in run.stdout
+    summary = summary_of(tmp_path / "out")
+    assert "cvlue_vqa|0: 5 images, which is the size of no known split" in summary
+    assert "QIMMA" not in summary and "CVLUE, Chinese: percent" in summary
+    assert "boxes are asked for and read as xyxy writes them" in summary
     docs = [row["doc"] for row in details["cvlue_vg|0"]]
     assert all("只用像素坐标[x1, y1, x2, y2]回答" in doc["query"] for doc in docs)
     shown = cultureval("show", "out", "cvlue_vg", "503")
@@ -117,12 +118,12 @@ def test_odd_images_are_scored_or_named_and_left_out(cultureval, refusal, tmp_pa
         rows.append({"image": f"images/{name}", "question_id": number, "question": "几个？", "answer": "2"})
     (tmp_path / "data/cvlue/VQA/gold.json").write_text(json.dumps(rows), encoding="utf-8")
     model = build_vision_lm(tmp_path / "tiny-qwen2-vl", "qwen2_vl", max_position_embeddings=2048)
-    command = ("eval", model, "cvlue_vqa", "--data", "data", "--output-dir", "out", "--device", "cpu")
-    told = refusal(*command)
+    command = ("eval", model, "cvlue_vqa", "--data", "data", "--output-dir", "out", "--model-args")
+    told = refusal(*command, "device=cpu")
     assert all(name in told for name in ("cut.png", "page.png", "sixteen.png")) and "3 broken rows" in told
     kept = [row for row in rows if row["image"] not in ("images/page.png", "images/sixteen.png")]
     (tmp_path / "data/cvlue/VQA/gold.json").write_text(json.dumps(kept), encoding="utf-8")
-    run = cultureval(*command, "--batch-size", "4")
+    run = cultureval(*command, "device=cpu,batch_size=4")
     assert run.returncode == 0, run.stderr
     report = results_of(tmp_path / "out")["config_tasks"]["cvlue_vqa|0"]["rows_report"]
     (broken,), (refused,) = report["skipped_rows"], report["refused_rows"]

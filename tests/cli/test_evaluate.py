@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from result_files import details_of, results_of
+from result_files import details_of, results_of, summary_of
 
 from cultureval import load_results
 from cultureval.tasks.catalogue import all_suites, all_tasks, groups
@@ -16,7 +16,7 @@ ROW = {"Question": "ما عاصمة الأردن؟", "A": "عمّان", "B": "إ
 
 def test_the_whole_suite_runs_offline_and_writes_lightevals_files(cultureval, tiny_lm, tmp_path):
     run = cultureval(
-        *("eval", tiny_lm, "qimma", "--data", "samples", "--output-dir", "out", "--full"),
+        *("eval", tiny_lm, "qimma", "--data", "samples", "--output-dir", "out"),
         CULTUREVAL_MODEL_SETTINGS='{"generation_parameters": {"max_new_tokens": 32}}',
     )
     assert run.returncode == 0, run.stderr
@@ -36,9 +36,9 @@ def test_the_whole_suite_runs_offline_and_writes_lightevals_files(cultureval, ti
             mean = np.mean([scores[f"{name}|0"][metric] for name in members])
             assert scores[f"{group}:_average|0"][metric] == pytest.approx(mean)
     assert not any(math.isnan(value) for values in scores.values() for value in values.values())
-    assert "Signatures:" in run.stdout
+    assert "Signatures:" in summary_of(tmp_path / "out")
     assert re.search(r"^  Average +\d+\.\d\d ±\d+\.\d\d +305$", run.stdout, re.MULTILINE)
-    (line,) = [line for line in run.stdout.splitlines() if "task:qimma_fannorflop/0-shot/v0|" in line]
+    (line,) = [line for line in summary_of(tmp_path / "out").splitlines() if "task:qimma_fannorflop/0-shot/v0|" in line]
     assert "|scorer:BERTScore(" in line and "|limit:" not in line
     assert "|model:tiny-llama@" in line
     assert "|backend:transformers|dtype:float32|chat:off|" in line
@@ -60,7 +60,7 @@ def write_aratrust(root, rows):
 
 def test_a_broken_row_is_listed_and_a_copy_that_is_not_there_ends_the_run(cultureval, refusal, tiny_lm, tmp_path):
     write_aratrust(tmp_path / "root", [ROW, ROW | {"Question": "سؤال؟", "Answer": "د"}, ROW | {"Question": "ثالث؟"}])
-    command = ("eval", tiny_lm, "qimma_aratrust", "--data", "root", "--output-dir", "out", "--device", "cpu")
+    command = ("eval", tiny_lm, "qimma_aratrust", "--data", "root", "--output-dir", "out", "--model-args", "device=cpu")
     told = refusal(*command)
     assert "qimma/MCQ_AraTrust" in told and "--form original" in told and "--form mixed" in told
     command += ("--form", "original")
@@ -72,14 +72,16 @@ def test_a_broken_row_is_listed_and_a_copy_that_is_not_there_ends_the_run(cultur
 
 
 def test_few_shot_examples_stand_before_the_question(cultureval, refusal, tiny_lm, tmp_path):
-    name = "qimma_arabicmmlu:Biology (High School)"
-    run = cultureval("eval", tiny_lm, f"{name}|2", "--data", "samples", "--form", "original", "--output-dir", "out")
+    name, other = "qimma_arabicmmlu:Biology (High School)", "qimma_arabicmmlu:Driving Test"
+    original = ("--data", "samples", "--form", "original")
+    run = cultureval("eval", tiny_lm, name, f"{other}|0", "--num-fewshot", 2, *original, "--output-dir", "out")
     assert run.returncode == 0, run.stderr
-    (row,) = details_of(tmp_path / "out")[f"{name}|2"][:1]
+    details = details_of(tmp_path / "out")
+    assert {*details} == {f"{name}|2", f"{other}|0"}
+    row = details[f"{name}|2"][0]
     doc = row["doc"]
     assert len(doc["fewshot_samples"]) == 2
     assert all(example["query"] != doc["query"] for example in doc["fewshot_samples"])
-    original = ("--data", "samples", "--form", "original")
     fewer = refusal("eval", tiny_lm, f"{name}|3", *original)  # LightEval would show two and call the score three-shot
     assert "has 2 few-shot examples: run it with |2" in fewer
 
@@ -95,14 +97,14 @@ def test_a_group_of_which_the_data_root_holds_a_part(cultureval, refusal, tiny_l
     (folder / "README.md").write_text(f"---\n{declared}\n---\n", encoding="utf-8")
     original = ("--data", "root", "--form", "original")
     command = ("eval", tiny_lm, "qimma_arabicmmlu", *original, "--output-dir", "out", "--limit", 2)
-    run = cultureval(*command, "--full")
+    run = cultureval(*command)
     assert run.returncode == 0, run.stderr
     assert "39 of 40 tasks have no data" in run.stderr
     assert "WAS SET" not in run.stderr and "Executing custom" not in run.stderr  # LightEval's warnings of our own call
     told = " ".join(run.stdout.split())
     assert "Rows asked of a task: at most 2 (--limit)" in told
     assert "Tasks are missing, so averages are not comparable" in told and "qimma_arabicmmlu 1 of 40 subsets" in told
-    assert "|subsets:1|rows:3|limit:2|" in run.stdout
+    assert "|subsets:1|rows:3|limit:2|" in summary_of(tmp_path / "out")
     assert {name: len(rows) for name, rows in details_of(tmp_path / "out").items()} == {
         "qimma_arabicmmlu:Driving Test|0": 2
     }

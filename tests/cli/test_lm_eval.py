@@ -132,7 +132,7 @@ def test_few_shot_examples_chats_and_cut_answers(variables, tmp_path):
     limit = ["--limit", "3"]
     for name, tasks, shots, ours, theirs in (
         ("turns", ["alqasida_mono:btec_syr"], 5, [], chat),
-        ("plain", ["alqasida_mono:btec_syr"], 5, ["--chat-template", "off"], []),
+        ("plain", ["alqasida_mono:btec_syr"], 5, ["--model-args", "device=cpu,dtype=float32,chat_template=off"], []),
         ("cut", list(LONG), 0, [], chat),
     ):
         _, details = runs.ours([f"{task}|{shots}" for task in tasks], *limit, *ours, out=f"ours_{name}")

@@ -19,7 +19,9 @@ def test_the_file_of_the_docs_is_evaluated_compared_and_shown(cultureval, tiny_l
     shutil.copytree(tiny_lm, tmp_path / "other-model")
     own = ("--custom-suites", "proverbs.py")
     for model, out in ((tiny_lm, "a"), (tmp_path / "other-model", "b")):
-        run = cultureval("eval", model, "proverbs", *own, "--data", "data", "--output-dir", out, "--device", "cpu")
+        run = cultureval(
+            "eval", model, "proverbs", *own, "--data", "data", "--output-dir", out, "--model-args", "device=cpu"
+        )
         assert run.returncode == 0 and "proverbs" in run.stdout, run.stderr
     docs = [row["doc"] for row in details_of(tmp_path / "a")["proverbs|0"]]
     assert len(docs) == 12 and {tuple(doc["choices"]) for doc in docs} == {(" 1", " 2", " 3", " 4")}
@@ -53,11 +55,11 @@ def test_answers_are_scored_by_the_authors_functions_and_by_a_judge(cultureval, 
     no_network.clear()  # the judge's server is on this machine
     write_benchmark(tmp_path, name="answered_sums", text=ANSWERED)
     command = ("eval", tiny_lm, "sums", "essays", "--custom-suites", "answered_sums.py", "--data", "data")
-    refused = cultureval(*command, "--output-dir", "o", "--device", "cpu")
+    refused = cultureval(*command, "--output-dir", "o", "--model-args", "device=cpu")
     assert refused.returncode == 2 and "CULTUREVAL_JUDGE" in refused.stderr
     with scripted_judge() as url:
         (tmp_path / "judge.yaml").write_text(yaml.safe_dump({"name": "script", "model": MODEL, "base_url": url}))
-        run = cultureval(*command, "--output-dir", "o", "--device", "cpu", CULTUREVAL_JUDGE="judge.yaml")
+        run = cultureval(*command, "--output-dir", "o", "--model-args", "device=cpu", CULTUREVAL_JUDGE="judge.yaml")
     assert run.returncode == 0, run.stderr
     lengths = [len(row["model_response"]["text"][0]) for row in details_of(tmp_path / "o")["sums|0"]]
     scores = results_of(tmp_path / "o")["results"]

@@ -32,7 +32,7 @@ def run_together(module, arguments, folder):
 
 def test_two_processes_share_the_work_and_only_the_first_goes_on(cultureval, tmp_path):
     arguments = ["eval", folder_of("llama"), "qimma_aratrust", "qimma_gen_aratrust"]
-    arguments += ["--data", "samples", "--device", "cpu", "--output-dir"]
+    arguments += ["--data", "samples", "--model-args", "device=cpu", "--output-dir"]
     run = run_together("cultureval.scripts.main", [*arguments, "out"], tmp_path)
     assert run.returncode == 0, run.stderr
     assert run.stdout.count("QIMMA: percent") == run.stdout.count("Results: ") == 1

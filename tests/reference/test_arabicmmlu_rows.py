@@ -36,7 +36,7 @@ def test_every_subject_is_scored_and_counted(tmp_path, root):
     asked = Counter(subject_of(row) for row in rows if row["is_few_shot"] == "0")
     model = build_tiny_causal_lm(tmp_path / "tiny-llama")
     command = ["eval", str(model), "qimma_arabicmmlu"]
-    command += ["--data", root, "--output-dir", "out", "--device", "cpu"]
+    command += ["--data", root, "--output-dir", "out", "--model-args", "device=cpu"]
     command += ["--limit", "2", "--form", "original"]
     own = {"CULTUREVAL_CACHE": str(tmp_path / "cache"), "HF_HOME": str(tmp_path / "hf"), "HF_HUB_OFFLINE": "1"}
     run = run_forked("cultureval.scripts.main", command, tmp_path, os.environ | own, loaded="ours")

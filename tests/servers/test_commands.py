@@ -65,7 +65,7 @@ def test_code_of_a_refused_problem_is_named_or_left_out_and_never_an_empty_solut
         named.write_text(yaml.safe_dump({"model": MODEL, "base_url": [server.url, server.url]}))
         docs = problems.docs(1, thinking=False, server=True)
         arguments = (CodeSettings(str(named), "mbpp"), docs, {}, tmp_path, True, unchanged)
-        with pytest.raises(CulturevalError, match=f"{refused}: .*--on-refused unscored"):
+        with pytest.raises(CulturevalError, match=f"{refused}: .*--model-args on_refused=unscored"):
             generate_solutions(*arguments)
         monkeypatch.setenv("CULTUREVAL_ON_REFUSED", "unscored")
         file, left_out = generate_solutions(*arguments)
@@ -107,7 +107,7 @@ def test_routes_and_tokens_are_of_scored_rows_whatever_the_others_lack(load, mon
             assert [getattr(one, "kind", "") for one in responses] == kinds
         assert server.asked["q1"] == server.asked["q2"] == 1, "what was refused is kept"
         monkeypatch.setenv("CULTUREVAL_ON_REFUSED", "error")
-        with pytest.raises(CulturevalError, match="--on-refused unscored"):
+        with pytest.raises(CulturevalError, match="--model-args on_refused=unscored"):
             load(server, scoring="first_token", revision="2").loglikelihood(docs[:3])
 
 
@@ -131,10 +131,12 @@ def test_the_command_counts_lists_and_bounds_what_is_refused(cultureval, no_netw
         refused = cultureval(*arguments, "--no-resume", HF_HUB_OFFLINE="1")
         assert refused.returncode == 2
         assert "item" in refused.stderr and "the server refuses its prompt" in refused.stderr
-        unscored = cultureval(*arguments, "--no-resume", "--on-refused", "unscored", HF_HUB_OFFLINE="1")
+        unscored = cultureval(*arguments, "--no-resume", "--model-args", "on_refused=unscored", HF_HUB_OFFLINE="1")
         assert unscored.returncode == 0, unscored.stderr
         cultureval(*arguments, HF_HUB_OFFLINE="1")  # the first run has all answers
-        limited = cultureval(*arguments, "--no-resume", "--on-refused", "unscored", "--limit", "3", HF_HUB_OFFLINE="1")
+        limited = cultureval(
+            *arguments, "--no-resume", "--model-args", "on_refused=unscored", "--limit", "3", HF_HUB_OFFLINE="1"
+        )
         assert limited.returncode == 0, limited.stderr
     assert "14.3% of qimma_aratrust (1 refused)" in flat(unscored.stdout)
     results = [

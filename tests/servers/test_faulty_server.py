@@ -98,7 +98,7 @@ def test_what_every_row_would_get_stops_the_run_and_all_answers_are_kept(load, m
 def test_what_one_row_gets_is_named_or_unscored(load, monkeypatch, faults, kind):
     with FaultyServer(lambda prompt, count: prompt) as server:
         for fault in faults:
-            with pytest.raises(CulturevalError, match="t, item 0: .*--on-refused unscored"):
+            with pytest.raises(CulturevalError, match="t, item 0: .*--model-args on_refused=unscored"):
                 load(server).greedy_until(docs_of([fault, "plain"]))
         monkeypatch.setenv("CULTUREVAL_ON_REFUSED", "unscored")
         *bad, good = load(server).greedy_until(docs_of([*faults, "plain"]))

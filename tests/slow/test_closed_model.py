@@ -26,7 +26,7 @@ def test_a_closed_model_run(cultureval, no_network, tmp_path):
     with ProviderServer(delay=0.03, reply=lambda prompt: "الإجابة النهائية: أ") as server:
         variables = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": server.url, "HF_HUB_OFFLINE": "1"}
         variables["CULTUREVAL_MODEL_SETTINGS"] = json.dumps(settings)
-        command = ("eval", "openai/gpt-4o", *TASKS, "--data", "samples", "--on-refused", "unscored")
+        command = ("eval", "openai/gpt-4o", *TASKS, "--data", "samples", "--model-args", "on_refused=unscored")
 
         told = cultureval(*command, "--dry-run", **variables)
         assert told.returncode == 0 and not server.asked, told.stderr

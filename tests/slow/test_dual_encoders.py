@@ -82,7 +82,7 @@ def test_a_model_that_gives_nonsense_or_is_none_of_these_is_refused(encoders, ow
 
 
 def test_both_directions_with_results_and_submissions(cultureval, encoders, tmp_path):
-    options = ("--data", "samples", "--output-dir", "out", "--device", "cpu")
+    options = ("--data", "samples", "--output-dir", "out", "--model-args", "device=cpu")
     run = cultureval("eval", encoders["chinese_clip"], "cvlue_itr", *options)
     assert run.returncode == 0, run.stderr
     scores = results_of(tmp_path / "out")["results"]["cvlue_itr|0"]

@@ -179,7 +179,7 @@ def test_planted_boxes_are_found_in_every_kind_and_size_of_image(tmp_path, data,
     with LoopbackServer(Seer, f"/{form}/v1") as server:
         settings = {"model": "seer", "base_url": server.url, "concurrency": 4}
         (tmp_path / "seer.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
-        options = ["--data", str(data(form)), "--output-dir", "out", "--box-format", form]
+        options = ["--data", str(data(form)), "--output-dir", "out", "--task-args", f"box_format={form}"]
         command, main = ["eval", "seer.yaml", "cvlue_vg", *options], "cultureval.scripts.main"
         run = run_forked(main, command, tmp_path, own_variables(tmp_path), network=True, loaded="ours")
     assert run.returncode == 0, run.stderr

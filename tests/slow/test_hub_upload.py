@@ -27,7 +27,7 @@ from cultureval.runtime.saving import Saving
 session, here = cards.get_session(), os.environ["HF_ENDPOINT"]
 post = lambda url, **more: session.post(url.replace("https://huggingface.co", here), **more)
 cards.get_session = lambda: SimpleNamespace(post=post)
-saving = Saving(push_to_hub=True, results_org="lab")
+saving = Saving(push_to_hub="lab")
 saving.check()
 tracker = Tracker(output_dir="out", **saving.tracker_options())
 tracker.general_config_logger.log_model_info(ModelConfig(model_name="org/model"))

@@ -149,7 +149,17 @@ def test_the_wheel_holds_every_room_and_its_data(wheel_python, tmp_path, tiny_lm
     command = wheel_python.parent / "cultureval"
     listed = json.loads(output_of(command, tmp_path, "tasks", "--json"))
     assert len(listed) >= 109
-    arguments = ("eval", tiny_lm, "qimma_aratrust", "--data", "samples", "--output-dir", "out", "--device", "cpu")
+    arguments = (
+        "eval",
+        tiny_lm,
+        "qimma_aratrust",
+        "--data",
+        "samples",
+        "--output-dir",
+        "out",
+        "--model-args",
+        "device=cpu",
+    )
     assert "AraTrust" in output_of(command, tmp_path, *arguments)
 
 

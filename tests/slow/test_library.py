@@ -50,14 +50,17 @@ def test_the_notebook_runs_and_tells_what_it_says(tmp_path, monkeypatch):
         (lambda: evaluate("m", None), "`tasks` is None"),
         (lambda: evaluate(None, "qimma_aratrust"), "`model` is None"),
         (lambda: evaluate("m", "qimma_aratrust", output_dir=None), "`output_dir` is None"),
-        (lambda: evaluate("m", "qimma_aratrust", model_settings=["dtype"]), "`model_settings` is"),
+        (lambda: evaluate("m", "qimma_aratrust", model_args=["dtype"]), "--model-args is of type list"),
         (lambda: evaluate("m", "qimma_aratrust", limit=0), "`limit` is 0"),
-        (lambda: evaluate("m", "qimma_aratrust", parityy="paper"), "parity"),
-        (lambda: evaluate("m", "qimma_aratrust", parity="papr"), "papr"),
+        (lambda: evaluate("m", "qimma_aratrust", num_fewshot=-1), "`num_fewshot` is -1"),
+        (lambda: evaluate("m", "qimma_aratrust", dtype="bfloat16"), r'Write model_args=\{"dtype": \.\.\.\}'),
+        (lambda: evaluate("m", "qimma_aratrust", parity="paper"), r'Write task_args=\{"parity": \.\.\.\}'),
+        (lambda: evaluate("m", "qimma_aratrust", max_samples=3), r"Write limit=\.\.\."),
+        (lambda: evaluate("m", "qimma_aratrust", cache="x"), "Set CULTUREVAL_CACHE"),
+        (lambda: evaluate("m", "qimma_aratrust", task_args={"parityy": "paper"}), "Did you mean parity"),
+        (lambda: evaluate("m", "qimma_aratrust", task_args="parity=papr"), "parity='papr' is not one of"),
         (lambda: evaluate("nowhere/model", "qimma_aratrst", data="samples"), "qimma_aratrust"),
-        (lambda: evaluate("m", "qimma_aratrust", custom_suites=(Path("none.py"),)), "none.py: .*no such file"),
-        (lambda: evaluate("m", "qimma_aratrust", custom_suites=Path("a,b.py")), "a: it cannot be loaded"),
-        (lambda: evaluate("m", "qimma_aratrust", custom_suites=[1]), "--custom-suites 1: it cannot be loaded"),
+        (lambda: evaluate("m", "qimma_aratrust", custom_suites=["a.py"]), "Set CULTUREVAL_CUSTOM_SUITES"),
         (lambda: evaluate("m", "qimma_aratrust", manifest=["none.json"]), "none.json is not a file"),
         (lambda: load_results(None), "`path` is None"),
         (lambda: score(None, "a.json", gold="b.json"), "`name` is None"),
@@ -84,7 +87,7 @@ def test_models_on_servers_are_evaluated_within_a_notebook_s_event_loop(tmp_path
     settings = {"batch_out": str(file), "revision": "v1"}
 
     async def cell():
-        options = {"data": "samples", "limit": 1, "output_dir": tmp_path / "out", "model_settings": settings}
+        options = {"data": "samples", "limit": 1, "output_dir": tmp_path / "out", "model_args": settings}
         evaluate("http://127.0.0.1:9/v1#own", "qimma_gen_aratrust", **options)
 
     with pytest.raises(BatchWritten):
@@ -108,7 +111,7 @@ def test_a_second_evaluation_reads_data_that_have_changed(tmp_path, monkeypatch)
                 "qimma_gen_aratrust",
                 data=data,
                 output_dir=tmp_path / "out",
-                model_settings=settings,
+                model_args=settings,
             )
         asked.append(len(file.read_text("utf-8").splitlines()))
     assert asked == [3, 2]
@@ -160,10 +163,10 @@ def test_values_of_secret_options_are_not_recorded_and_others_that_equal_them_ar
     token = Option("token", "CULTUREVAL_TOKEN", "", "what opens the corpus", secret=True)
     monkeypatch.setattr("cultureval.runs.recording.all_options", lambda: (token,))
     monkeypatch.setenv("CULTUREVAL_TOKEN", "1")
-    typed = ["cultureval", "eval", "m", "--limit", "1", "--token", "old", "--token=new=", "--token", "1", "--wording=1"]
+    typed = ["cultureval", "eval", "m", "--task-args", "token=1,b=2", "--task-args=token=1", "--task-args", "wording=1"]
     monkeypatch.setattr(sys, "argv", typed)
-    hidden = ("--token", "[secret]", "--token=[secret]", "--token", "[secret]")
-    assert command_line() == ("cultureval", "eval", "m", "--limit", "1", *hidden, "--wording=1")
+    hidden = ("--task-args", "[secret]", "--task-args=[secret]")
+    assert command_line() == ("cultureval", "eval", "m", *hidden, "--task-args", "wording=1")
 
 
 def test_importing_the_package_loads_nothing_else():

@@ -1,4 +1,4 @@
-"""`--backend vllm` with a real vLLM on this machine's CPU, started once: it answers as transformers does."""
+"""`backend=vllm` with a real vLLM on this machine's CPU, started once: it answers as transformers does."""
 
 import pytest
 from forked_commands import own_variables, run_forked
@@ -20,16 +20,16 @@ def test_scores_and_answers_are_those_of_transformers(vllm_python, encoder_varia
     own |= {"HF_HUB_OFFLINE": "1", "CULTUREVAL_VLLM": vllm_python}
     own |= {"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind"}
     own |= {"VLLM_WORKER_MULTIPROC_METHOD": "fork"}  # the engine need not load vLLM again
-    common = [str(model), *TASKS, "--data", "samples", "--limit", "3", "--dtype", "float32"]
+    common = [str(model), *TASKS, "--data", "samples", "--limit", "3", "--model-args"]
 
-    def run(name, *options):
-        command = ["eval", *common, "--output-dir", name, "--backend", name, *options]
+    def run(name, more=""):
+        command = ["eval", *common, f"dtype=float32,backend={name}{more}", "--output-dir", name]
         done = run_forked("cultureval.scripts.main", command, tmp_path, own, network=True, loaded="ours")
         assert done.returncode == 0, done.stderr[-4000:]
         rows = [row for _, rows in sorted(details_of(tmp_path / name).items()) for row in rows]
         return results_of(tmp_path / name), rows, done.stderr
 
-    served, rows, said = run("vllm", "--vllm-args", ARGUMENTS)
+    served, rows, said = run("vllm", f",vllm_args='{ARGUMENTS}'")
     local, expected, _ = run("transformers")
     assert "vLLM starts for tiny" in said
     assert len(rows) == len(expected) >= 9

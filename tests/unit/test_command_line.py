@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 import cultureval
 from benchmarks.__main__ import app as benchmarks
 from cultureval.__main__ import STOPPED
+from cultureval.runtime.errors import CulturevalError
 from cultureval.scripts import main
 from cultureval.scripts.main import app
 
@@ -55,16 +56,28 @@ def test_each_option_has_help_one_name_for_its_meaning_and_one_meaning_for_its_n
     assert len(folders) > 6 and all(names[0] == "--output-dir" for names in folders)
 
 
-def test_every_command_for_which_suites_matter_takes_those_that_are_not_installed():
-    """The others are about code and galleries; LightEval's has its own."""
-    without = {"lighteval", "code"}
-    app_command = typer.main.get_command(app)
-    for path in commands(app_command):
-        command = app_command
-        for name in path:
-            command = command.get_command(typer.Context(command), name)
-        found = [one for one in command.get_params(typer.Context(command)) if "--custom-suites" in one.opts]
-        assert len(found) == (bool(path) and path[0] not in without), path
+@pytest.mark.parametrize(
+    "line",
+    [
+        "--custom-suites a.py tasks x --custom-suites=b.py",
+        "tasks --custom-suites a.py --custom-suites b.py x",
+        "--custom-suites=a.py --custom-suites=b.py tasks x",
+    ],
+)
+def test_custom_suites_stand_at_any_place_of_the_command_line(line):
+    assert main.without_custom_suites(line.split()) == (["tasks", "x"], ["a.py", "b.py"])
+
+
+def test_custom_suites_need_a_value_and_end_where_options_end():
+    assert main.without_custom_suites(["eval", "--", "--custom-suites"]) == (["eval", "--", "--custom-suites"], [])
+    for line in (["--custom-suites"], ["--custom-suites="], ["--custom-suites", "--json"]):
+        with pytest.raises(CulturevalError, match="--custom-suites needs"):
+            main.without_custom_suites(line)
+
+
+def test_help_of_eval_fits_a_screen():
+    shown = CliRunner().invoke(app, ["eval", "--help"], env={"COLUMNS": "80"}).stdout
+    assert len(shown.splitlines()) < 40
 
 
 @pytest.mark.slow
@@ -104,9 +117,14 @@ def test_a_missing_file_is_said_not_to_exist(command, tmp_path, monkeypatch, cap
 @pytest.mark.parametrize(
     ("command", "meant"),
     [
-        ("eval model qimma --max-samples 2", r"--max-samples\W.*--limit\W+"),
-        ("eval model qimma --max_sample=2", r"--max_sample\W.*--limit\W+"),
-        ("eval model qimma --output_path out", r"--output_path\W.*--output-dir\W+"),
+        ("eval model qimma --max-samples 2", r"--max-samples\. Write --limit\."),
+        ("eval model qimma --max_sample=2", r"--max_sample\. Write --limit\."),
+        ("eval model qimma --output_path out", r"--output_path\. Write --output-dir\."),
+        ("eval model qimma --save-details", r"Write --log-samples\."),
+        ("eval model qimma --apply_chat_template", r"Write --model-args chat_template=\.\.\."),
+        ("eval model qimma --dtype bfloat16", r"No such option: --dtype\. Write --model-args dtype=\.\.\."),
+        ("eval model qimma --batch_size 4", r"Write --model-args batch_size=\.\.\."),
+        ("eval model qimma --box-format xyxy", r"Write --task-args box_format=\.\.\."),
         (
             "eval qimma_aratrust",
             r"qimma_aratrust names tasks; MODEL comes first: `cultureval eval MODEL qimma_aratrust`\.",

@@ -31,10 +31,8 @@ def nothing_set(monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     "saving, words",
     [
-        (Saving(push_to_hub=True), ["--push-to-hub needs --results-org", "login", "HF_HUB_OFFLINE"]),
+        (Saving(push_to_hub=""), ["--push-to-hub needs the name", "login", "HF_HUB_OFFLINE"]),
         (Saving(wandb=True), ["pip install trackio", "WANDB_PROJECT"]),
-        (Saving(results_path_template="{output_dir}/{name}"), ["'name'", "{output_dir}, {org} and {model}"]),
-        (Saving(results_path_template="{output_dir"), ["expected '}'"]),
     ],
 )
 def test_what_cannot_be_done_is_said_before_the_run_all_at_once(saving, words):
@@ -53,11 +51,11 @@ def tracker_of(folder, saving):
     return tracker
 
 
-def test_a_template_names_the_folder_of_results_and_summary(tmp_path):
-    tracker = tracker_of(tmp_path, Saving(results_path_template="{output_dir}/runs/{org}_{model}", save_details=False))
+def test_results_and_summary_stand_together_without_details_that_nobody_wants(tmp_path):
+    tracker = tracker_of(tmp_path, Saving(log_samples=False))
     tracker.save()
     summary = tracker.save_summary("a table")
-    assert tracker.results_file.parent == summary.parent == tmp_path / "runs" / "org_model"
+    assert tracker.results_file.parent == summary.parent == tmp_path / "results" / "org" / "model"
     assert json.loads(tracker.results_file.read_text())["results"] == {"task|0": {"acc": 0.5}}
     assert not (tmp_path / "details").exists()
 
@@ -93,7 +91,7 @@ def test_scores_are_logged_where_it_is_asked_for(tmp_path, monkeypatch):
 def test_a_failed_upload_loses_nothing_that_was_saved(tmp_path, monkeypatch):
     monkeypatch.setenv("HF_TOKEN", "hf_test")
     monkeypatch.setenv("HF_HUB_OFFLINE", "0")  # the library itself, which was imported earlier, stays offline
-    tracker = tracker_of(tmp_path, Saving(push_to_hub=True, results_org="me"))
+    tracker = tracker_of(tmp_path, Saving(push_to_hub="me"))
     tracker.save()
     assert tracker.results_file.is_file()
     assert len(tracker.failed_uploads) == 1 and tracker.failed_uploads[0].startswith("--push-to-hub failed (Offline")

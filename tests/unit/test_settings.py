@@ -14,10 +14,11 @@ from typer.testing import CliRunner
 from cultureval.reports import evaluation
 from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.data_options import samples_root
-from cultureval.runtime.errors import CulturevalError, Problems
+from cultureval.runtime.errors import CulturevalError, ProblemList, Problems
 from cultureval.runtime.model_settings import CheckedModel, read_model_settings
 from cultureval.runtime.settings import (
     Settings,
+    arguments_of,
     current_settings,
     field_names,
     use_settings,
@@ -25,7 +26,7 @@ from cultureval.runtime.settings import (
 )
 from cultureval.scripts import evaluate as command
 from cultureval.scripts.main import app
-from cultureval.tasks.options import all_options, check_variables, read_data_options
+from cultureval.tasks.options import all_options, check_variables, evaluation_settings, read_data_options
 from cultureval.tasks.preflight import CheckedRun
 
 ROOT = Path(__file__).parents[2]
@@ -94,7 +95,9 @@ def test_a_command_s_options_go_over_the_environment_reach_threads_and_are_gone_
     monkeypatch.setenv("CULTUREVAL_RESUME", "0")
     monkeypatch.setenv("CULTUREVAL_MODEL_SETTINGS", '{"dtype": "float16", "batch_size": 3}')
     environment = dict(os.environ)
-    options, resume, model = run("--resume", box_format="qwen3_vl", columns="id=key", dtype="float32")
+    options, resume, model = run(
+        "--resume", task_args="box_format=qwen3_vl", columns="id=key", model_args="dtype=float32"
+    )
     assert (options.root, options.columns, options.suite["box_format"]) == (samples_root(), {"id": "key"}, "qwen3_vl")
     assert (resume, model) == (True, {"model": "org/model", "dtype": "float32", "batch_size": 3})
     options, resume, model = run()
@@ -137,6 +140,61 @@ def test_a_bad_value_is_one_sentence_that_names_what_set_it_and_no_secret(name, 
         Settings().with_(**{name: text})
 
 
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("", {}),
+        ("dtype=bfloat16,batch_size=4", {"dtype": "bfloat16", "batch_size": "4"}),
+        ("base_url=http://h/v1?a=b, revision=0123", {"base_url": "http://h/v1?a=b", "revision": "0123"}),
+        (
+            'extra_body={"a": [1, 2]},stop_tokens=["x,y"],n=2',
+            {"extra_body": {"a": [1, 2]}, "stop_tokens": ["x,y"], "n": "2"},
+        ),
+        ("vllm_args='-tp 2 --x a,b',backend=vllm", {"vllm_args": "-tp 2 --x a,b", "backend": "vllm"}),
+        ('system_prompt="a, \\"b\\"",dtype=', {"system_prompt": 'a, "b"', "dtype": ""}),
+        ({"dtype": "4bit"}, {"dtype": "4bit"}),
+        (None, {}),
+    ],
+)
+def test_names_and_values_are_read_as_other_harnesses_read_them(text, values):
+    assert arguments_of(text, "--model-args") == values
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("dtype", "comes no name=value"),
+        ("a=1,b", "after \\['a'\\] comes no name=value"),
+        ("a=1,,b=2", "comes no name=value"),
+        ("generation_parameters={temperature:SECRET}", "generation_parameters: the value is not JSON"),
+        ("a='SECRET", "a: the value is not JSON"),
+        ('a="x"SECRET', "a: a comma or the end must follow"),
+        ("a=" + "[" * 100_000, "not JSON"),
+        (["dtype"], "--model-args is of type list"),
+    ],
+)
+def test_a_wrong_argument_is_one_sentence_without_its_value(text, message):
+    with pytest.raises(CulturevalError, match=message) as caught:
+        arguments_of(text, "--model-args")
+    assert "SECRET" not in str(caught.value) and len(str(caught.value)) < 200
+
+
+def test_arguments_of_models_and_tasks_that_are_wrong_are_told_together():
+    wrong = ProblemList()
+    evaluation_settings(wrong, "model=x", "parityy=sound", form="nope")
+    assert [next(word for word in ("form", "parity", "MODEL") if word in text) for text in wrong.found] == [
+        "form",
+        "MODEL",
+        "parity",
+    ]
+    settings = evaluation_settings(ProblemList(), "on_refused=unscored,dtype=auto", {"shuffle": "off"})
+    assert (settings.on_refused, settings.model_settings, settings.suite) == (
+        "unscored",
+        {"dtype": "auto"},
+        {"shuffle": "off"},
+    )
+
+
 def test_wrong_variables_of_settings_and_of_suites_are_told_together(monkeypatch):
     with pytest.raises(Problems) as caught:
         Settings.of_variables({"CULTUREVAL_FORM": "curatd", "CULTUREVAL_ON_REFUSED": "x", "CULTUREVAL_DATA": "/none"})
@@ -151,9 +209,9 @@ def test_values_of_code_are_checked_and_an_empty_variable_sets_nothing(tmp_path)
     assert Settings.of_variables({variable_of(name): "" for name in field_names()}) == Settings()
     with pytest.raises(CulturevalError, match="data_rot"):
         Settings().with_(data_rot="samples")
-    with pytest.raises(CulturevalError, match="No setting is called nope"):
+    with pytest.raises(CulturevalError, match="no 'nope'"):
         read_data_options(Settings().with_({"nope": 1}))
-    with pytest.raises(CulturevalError, match="--shuffle 7 is not one of on, off"):
+    with pytest.raises(CulturevalError, match="--task-args shuffle=7 is not one of on, off"):
         read_data_options(Settings().with_({"shuffle": 7}))
     (tmp_path / "a.json").touch()
     assert Settings().with_(manifest=[tmp_path / "a.json"], judges="a, b").judges == ("a", "b")

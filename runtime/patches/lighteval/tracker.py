@@ -110,11 +110,7 @@ class Tracker(EvaluationTracker):
         self._upload(date, details, results)
 
     def _results_folder(self, name: str) -> Path:
-        if self.results_path_template is None:
-            return Path(self.output_dir) / "results" / name.strip("/")
-        parts = name.rstrip("/").split("/")  # of a path the last name
-        org = parts[0] if len(parts) == 2 else ""
-        return Path(self.results_path_template.format(output_dir=self.output_dir, org=org, model=parts[-1]))
+        return Path(self.output_dir) / "results" / name.strip("/")
 
     def save_summary(self, text: str) -> Path:
         """Writes a text beside the results file, after `save`: summary_<date>.txt; returns its path."""
