@@ -5,7 +5,7 @@ from typing import Any
 
 from typing_extensions import TypedDict
 
-# Kind of a doc without a usable answer -> such rows in a summary. docs/running.md says what becomes of each.
+# Kind of a doc without a usable answer -> such rows in a summary. docs/failures.md says what becomes of each.
 KINDS = {
     "server": "Prompts that the server refused",
     "image": "Images that the model's processor or its server refused",

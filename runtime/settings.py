@@ -66,7 +66,7 @@ JsonObject = Annotated[dict[str, Any], BeforeValidator(_json_object)]
 
 
 class Settings(BaseModel):
-    """All settings of a run, checked together; docs/settings.md says what each does."""
+    """All settings of a run, checked together; docs/commands.md says what each does."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=(), hide_input_in_errors=True)
 
@@ -263,5 +263,5 @@ def warn_of_unknown_variables(suite_options: Iterable[Option[Any]]) -> None:
         if name.startswith(TEST_PREFIX) or os.environ.get("RANK", "0") != "0":
             continue  # only the first of several processes warns
         _warned.add(name)
-        hint = did_you_mean(name, known, 0.8) or " docs/settings.md and the suites' pages list them."
+        hint = did_you_mean(name, known, 0.8) or " docs/commands.md and the suites' pages list them."
         print(f"cultureval: the environment variable {name} sets nothing.{hint}", file=sys.stderr)

@@ -225,7 +225,7 @@ def test_an_unknown_variable_is_warned_of_once_with_the_nearest_name(monkeypatch
     assert build_tasks_table() and build_tasks_table()  # as stock lighteval does
     first, second = capsys.readouterr().err.splitlines()
     assert "CULTUREVAL_BOX_FORMATS sets nothing. Did you mean CULTUREVAL_BOX_FORMAT" in first
-    assert "CULTUREVAL_ZZZZ sets nothing. docs/settings.md" in second
+    assert "CULTUREVAL_ZZZZ sets nothing. docs/commands.md" in second
     monkeypatch.setenv("RANK", "1")
     monkeypatch.setenv("CULTUREVAL_JUDGEE", "gpt")
     build_tasks_table()
@@ -238,7 +238,7 @@ def documented(page: Path) -> list[str]:
 
 def test_every_variable_is_documented_once_as_its_option_says():
     fields = list(map(variable_of, field_names()))
-    rows = documented(ROOT / "docs" / "settings.md")
+    rows = documented(ROOT / "docs" / "commands.md")
     assert [line.split("`")[1] for line in rows] == fields
     texts = [page.read_text(encoding="utf-8") for page in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]]
     named = {name for text in texts for name in re.findall(r"CULTUREVAL_[A-Z0-9_]+[A-Z0-9]", text)}
