@@ -177,7 +177,7 @@ def arguments_of(given: str | Mapping[str, Any] | None, option: str) -> dict[str
 def _value(text: str, place: int, what: str) -> tuple[Any, int]:
     """The value that begins at this place, and where the next name begins."""
     first, end = text[place : place + 1], text.find(",", place)
-    value: Any = text[place:] if end < 0 else text[place:end]
+    value: Any = (text[place:] if end < 0 else text[place:end]).strip()
     end = len(text) if end < 0 else end
     if first and first in "[{\"'":
         try:

@@ -184,9 +184,15 @@ def _name_our_option(error: Any) -> None:
 
     options = {option for parameter in error.ctx.command.get_params(error.ctx) for option in parameter.opts}
     ours, of_args = our_name(error.option_name)
-    if f"--{ours}" in options:
-        error.message += f". Write --{ours} {of_args}=..." if of_args else f". Write --{ours}."
-        error.possibilities = []
+    if error.option_name in ("--model", "--tasks") and "--model-args" in options:
+        hint = "Write cultureval eval MODEL TASKS."
+    elif (hyphened := error.option_name.replace("_", "-")) in options:
+        hint = f"Write {hyphened}."
+    elif f"--{ours}" in options:
+        hint = f"Write --{ours} {of_args}=..." if of_args else f"Write --{ours}."
+    else:
+        return
+    error.message, error.possibilities = f"{error.message}. {hint}", []
 
 
 def _with_near_name(message: str) -> str:

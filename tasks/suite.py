@@ -389,7 +389,7 @@ class Suite:
         name: What people type for all of its tasks (`qimma`); the name of its folders in every room.
         title: One line that says what it measures.
         benchmarks: Its table of benchmarks, in the order in which tasks are listed.
-        options: Its own options; each is also one of `cultureval eval`.
+        options: Its own options, which `--task-args` and environment variables set.
         of_model: From a model's type (`qwen3_vl`) to values of the suite's options; those that people give come first.
         comparison: Its paper's comparison for `compare --suite`, from paths, output folder or None, allowed fields,
             draws and seed to a text and the files that it wrote.

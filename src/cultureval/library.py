@@ -120,6 +120,7 @@ def our_name(name: str) -> tuple[str, str]:
     classes = (HFModelSettings, ServerModelConfig, GenerationParameters)
     known = {setting: ("model-args", setting) for one in classes for setting in one.model_fields}
     known["on_refused"] = ("model-args", "on_refused")
+    del known["model"], known["model_name"]  # the first argument
     known |= {option.name: ("task-args", option.name) for option in all_options()}
     known |= OTHER_NAMES
     name = name.lstrip("-").replace("-", "_")

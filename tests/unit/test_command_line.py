@@ -120,6 +120,7 @@ def test_a_missing_file_is_said_not_to_exist(command, tmp_path, monkeypatch, cap
         ("eval model qimma --max-samples 2", r"--max-samples\. Write --limit\."),
         ("eval model qimma --max_sample=2", r"--max_sample\. Write --limit\."),
         ("eval model qimma --output_path out", r"--output_path\. Write --output-dir\."),
+        ("eval --model hf --tasks qimma", r"Write cultureval eval MODEL TASKS\."),
         ("eval model qimma --save-details", r"Write --log-samples\."),
         ("eval model qimma --apply_chat_template", r"Write --model-args chat_template=\.\.\."),
         ("eval model qimma --dtype bfloat16", r"No such option: --dtype\. Write --model-args dtype=\.\.\."),

@@ -56,12 +56,12 @@ def test_shellcheck_finds_nothing():
 
 def test_copies_are_launched_on_all_nodes_and_the_job_goes_back_to_the_queue(job, tmp_path):
     (tmp_path / "hold").touch()
-    process = job("copies.sh", "/models/m", "qimma", "--dtype", "bfloat16")
+    process = job("copies.sh", "/models/m", "qimma", "--model-args", "dtype=bfloat16")
     first, second = sorted(lines_of(tmp_path / "record", 2))
     assert first.startswith("accelerate 127.0.0.2 ") and second.startswith("accelerate 127.0.0.3 ")
     for rank, line in enumerate((first, second)):
         assert f"--num_machines 2 --num_processes 8 --machine_rank {rank} --main_process_ip 127.0.0.2" in line
-        assert "eval /models/m qimma --dtype bfloat16 --output-dir" in line
+        assert "eval /models/m qimma --model-args dtype=bfloat16 --output-dir" in line
     process.send_signal(signal.SIGUSR1)
     assert process.wait(PATIENCE) == 0
     assert (tmp_path / "slurm_requeued").read_text() == "71\n"
