@@ -1,7 +1,7 @@
 """Our tasks in lm-evaluation-harness: prompts, log-probabilities, replies, scores and averages as everywhere else.
 
-The same model and rows in `lighteval accelerate`, `cultureval eval` and `lm_eval`; docs/harnesses.md has the lines of
-its table from these runs.
+The same model and rows in `lighteval accelerate`, `cultureval eval` and `lm_eval`; docs/evidence/harnesses.md
+has the lines of its table from these runs.
 """
 
 import json
@@ -19,7 +19,7 @@ from cultureval.tasks.catalogue import all_tasks
 from cultureval.tasks.harnesses.lm_eval_files import harness_name, task_files
 from cultureval.tasks.harnesses.lm_eval_tasks import SuiteTask
 
-DOCS = Path(__file__).parents[2] / "docs" / "harnesses.md"
+DOCS = Path(__file__).parents[2] / "docs" / "evidence" / "harnesses.md"
 CHOICES = ("qimma_aratrust", "qimma_mizanqa", "qimma_arabicmmlu:Driving Test")
 GROUP = "qimma_aradice"
 ANSWERS = ("qimma_arablegalqa", "alqasida_mono:habibi_egy", "alqasida_cross:okapi_egy", "alqasida_mt:btec_eng_to_egy")
@@ -74,7 +74,7 @@ def compare(tasks, ours, others, shots=0):
 
 
 def documented(tasks, counts, stock=False):
-    """Requires the table of docs/harnesses.md to say what was found equal."""
+    """Requires the table of docs/evidence/harnesses.md to say what was found equal."""
     text, missing = DOCS.read_text(encoding="utf-8"), []
     for task, count in zip(tasks, counts, strict=True):
         name, _, shots = task.partition("|")
