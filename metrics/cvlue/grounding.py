@@ -43,7 +43,7 @@ class Family(NamedTuple):
     sizes_by: Literal["", "qwen2_vl", "glm4v"] = ""
 
 
-# docs/cvlue.md has examples of replies and the source of each format. Ours: normalised, xyxy, xywh. LLaVA 1.5 has no
+# docs/cvlue.md has examples of replies, docs/evidence/box_formats.md the source of each format. LLaVA 1.5 has no
 # format here: it was trained on shares of the image padded to a square (LLaVA issue 606), and processors pad, crop or
 # tile.
 FAMILIES = {
