@@ -21,7 +21,7 @@ from cultureval.runtime import smollm2
 from cultureval.runtime.data.hub import go_offline
 from cultureval.runtime.data_options import DataOptions, samples_root
 from cultureval.runtime.errors import CulturevalError, SourceUnavailable
-from cultureval.runtime.interruption import orderly_end, told_end
+from cultureval.runtime.interruption import interruption_message, orderly_end
 from cultureval.runtime.printing import print_note, print_result, steady_streams, terminal_width
 from cultureval.runtime.progress import plain_libraries, working
 from cultureval.runtime.settings import Settings, current_settings, use_settings
@@ -162,7 +162,7 @@ if __name__ == "__main__":
         try:
             main()
         except KeyboardInterrupt as error:
-            text, code = told_end(error)
+            text, code = interruption_message(error)
             print_note(text)
             sys.exit(code)
         except CulturevalError as error:
