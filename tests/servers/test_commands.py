@@ -65,7 +65,7 @@ def test_code_of_a_refused_problem_is_named_or_left_out_and_never_an_empty_solut
         named.write_text(yaml.safe_dump({"model": MODEL, "base_url": [server.url, server.url]}))
         docs = problems.docs(1, thinking=False, server=True)
         arguments = (CodeSettings(str(named), "mbpp"), docs, {}, tmp_path, True, unchanged)
-        with pytest.raises(CulturevalError, match=f"{refused}: .*--on-refused unscored"):
+        with pytest.raises(CulturevalError, match=f"{refused}: .*on_refused=unscored"):
             generate_solutions(*arguments)
         monkeypatch.setenv("CULTUREVAL_ON_REFUSED", "unscored")
         file, left_out = generate_solutions(*arguments)
@@ -107,7 +107,7 @@ def test_routes_and_tokens_are_of_scored_rows_whatever_the_others_lack(load, mon
             assert [getattr(one, "kind", "") for one in responses] == kinds
         assert server.asked["q1"] == server.asked["q2"] == 1, "what was refused is kept"
         monkeypatch.setenv("CULTUREVAL_ON_REFUSED", "error")
-        with pytest.raises(CulturevalError, match="--on-refused unscored"):
+        with pytest.raises(CulturevalError, match="on_refused=unscored"):
             load(server, scoring="first_token", revision="2").loglikelihood(docs[:3])
 
 

@@ -70,7 +70,7 @@ def test_what_is_retried_is_survived_and_nothing_is_asked_needlessly(load):
         ("drop", "did not answer.*start the server"),
         ("wrong_key", "Incorrect API key.*set MY_KEY to a key"),
         ("not_found", "correct model and base_url"),
-        ("no_credit", "pay.*see to the account's limits"),
+        ("no_credit", "pay.*check the account's limits"),
         ("elsewhere", "redirects to .*localhost.*make that the base_url"),
     ],
 )
@@ -98,7 +98,7 @@ def test_what_every_row_would_get_stops_the_run_and_all_answers_are_kept(load, m
 def test_what_one_row_gets_is_named_or_unscored(load, monkeypatch, faults, kind):
     with FaultyServer(lambda prompt, count: prompt) as server:
         for fault in faults:
-            with pytest.raises(CulturevalError, match="t, item 0: .*--on-refused unscored"):
+            with pytest.raises(CulturevalError, match="t, item 0: .*on_refused=unscored"):
                 load(server).greedy_until(docs_of([fault, "plain"]))
         monkeypatch.setenv("CULTUREVAL_ON_REFUSED", "unscored")
         *bad, good = load(server).greedy_until(docs_of([*faults, "plain"]))
@@ -119,7 +119,7 @@ def test_a_reply_of_another_model_stops_the_run_and_its_answers_too(load):
 def test_whose_answers_are_reused_is_told_by_the_list_of_models(load, caplog):
     with FaultyServer(entry={"root": "/models/one"}) as server:
         texts(load(server), ["q"])
-        assert "says nothing of the weights" not in caplog.text
+        assert "does not identify the weights" not in caplog.text
         server.entry = {"root": "/models/two"}
         texts(load(server), ["q"])
         assert server.asked["q"] == 2

@@ -127,5 +127,5 @@ def test_settings_become_arguments_or_are_refused():
     assert all(word in str(error.value) for word in ("device_map", "4 bits", "cuda:1", "--api-key", "--host"))
     with pytest.raises(ValueError, match="No closing quotation"):
         HFModelSettings(model_name="m", backend="vllm", vllm_args="--x 'y")
-    with pytest.raises(ValueError, match="add --backend vllm"):
+    with pytest.raises(ValueError, match="add backend=vllm"):
         HFModelSettings(model_name="m", vllm_args="--enforce-eager")
