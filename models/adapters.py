@@ -14,7 +14,7 @@ CONFIG = "adapter_config.json"
 
 
 def base_model(adapter: str) -> str:
-    """The model that an adapter was trained on, "" where it does not say; a CulturevalError for another folder."""
+    """The base model of an adapter; "" if its configuration has none; a CulturevalError for another folder."""
     try:
         config = json.loads((Path(adapter).expanduser() / CONFIG).read_text(encoding="utf-8"))
         return str(config.get("base_model_name_or_path") or "")
@@ -29,7 +29,7 @@ def adapter_identity(adapter: str) -> str:
 
 
 def with_base_model(values: dict[str, Any]) -> dict[str, Any]:
-    """Settings of a model; where the model is an adapter's folder, its base model is the model and it the adapter."""
+    """Settings of a model; an adapter's folder becomes `adapter`, and its base model `model_name`."""
     name = str(values.get("model_name") or values.get("model") or "")
     folder = Path(name).expanduser()
     if not name or not (folder / CONFIG).is_file() or (folder / "config.json").is_file():
@@ -45,15 +45,15 @@ def with_base_model(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def put_on(model: "PreTrainedModel", adapter: str) -> None:
-    """Adds an adapter's weights to a model, by transformers' own support of PEFT; a CulturevalError if unfit."""
+    """Adds an adapter's weights to a model, by transformers' PEFT support; a CulturevalError if they do not fit."""
     try:
         report = model.load_adapter(str(Path(adapter).expanduser()))
-    except Exception as error:  # how PEFT meets modules that the model lacks, other shapes, broken files
+    except Exception as error:  # PEFT's errors on missing modules, other shapes, broken files
         raise CulturevalError(
-            f"The adapter {adapter} cannot be put on {type(model).__name__}: {described(error)[:400]}. Is it of "
-            "this base model?"
+            f"The adapter {adapter} cannot be put on {type(model).__name__}: {described(error)[:400]}. Check "
+            "that it was trained on this base model."
         ) from error
     if report.missing_keys:
         raise CulturevalError(
-            f"The adapter {adapter} does not fit its configuration: it lacks {sorted(report.missing_keys)[0]}."
+            f"The adapter {adapter} does not fit its configuration: {sorted(report.missing_keys)[0]} is missing."
         )

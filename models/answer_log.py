@@ -1,4 +1,4 @@
-"""Where the answers of a run came from: by which route they were scored, or from which earlier run."""
+"""The origin of a run's answers: the route of scoring, or an earlier run."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -17,9 +17,9 @@ class AnswerLog:
     Attributes:
         routes: Task -> route of scoring -> docs.
         reused: Task -> times in ns at which its reused answers were written.
-        short: Task -> docs whose answers could have fewer tokens than was asked for, so that these fit the context.
-        spent: Tokens and cost of all answers, those of earlier runs included (`Budget.totals`).
-        tokens: Task -> tokens of its prompts and of its answers, each answer in one task.
+        short: Task -> docs with a lower limit of answer tokens than requested, to fit the context.
+        spent: Tokens and cost of all answers, answers of earlier runs included (`Budget.totals`).
+        tokens: Task -> tokens of its prompts and of its answers; each answer counts in one task.
     """
 
     routes: dict[str, Counter[str]] = field(default_factory=dict)
@@ -38,7 +38,7 @@ class AnswerLog:
         self.routes.setdefault(task, Counter())[route] += 1
 
     def look_up(self, task: str, journal: Journal, keys: Iterable[str]) -> bool:
-        """Counts a doc as reused if all its answers are from an earlier run; returns whether they are."""
+        """Counts a doc as reused if all its answers are from an earlier run; returns whether it is."""
         times = [journal.earlier(key) for key in keys]
         reused = bool(times) and None not in times
         if reused:
@@ -57,14 +57,14 @@ class AnswerLog:
             self.used(task, Usage(*used))
 
     def tasks(self) -> dict[str, dict[str, Any]]:
-        """Task with `|k` -> fields of its record: routes, tokens, what was reused, limits."""
+        """Task with `|k` -> fields of its record: routes, tokens, reused answers, limits."""
         found: dict[str, dict[str, Any]] = {task: {"routes": dict(routes)} for task, routes in self.routes.items()}
         for task, times in self.reused.items():
             oldest = datetime.fromtimestamp(min(times) / 1e9, UTC).isoformat(timespec="seconds")
             found.setdefault(task, {}).update(reused=len(times), reused_since=oldest)
-        for task, (given, answered) in self.tokens.items():
-            if given or answered:
-                found.setdefault(task, {}).update(tokens_in=given, tokens_out=answered)
+        for task, (read, generated) in self.tokens.items():
+            if read or generated:
+                found.setdefault(task, {}).update(tokens_in=read, tokens_out=generated)
         for task, count in self.short.items():
             found.setdefault(task, {}).update(short_limits=count)
         return found

@@ -1,4 +1,4 @@
-"""The model of a command line: which of our files answers for it, what is known before its weights load, loading."""
+"""The model of a command line: its model file, checks before its weights load, loading."""
 
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,7 @@ WEIGHTS = ("*.safetensors", "*.bin")  # files of weights
 
 
 def model_file(model: str) -> Path:
-    """The model file for `lighteval custom`: openai_api.py for a YAML file with `base_url`, else that of the backend.
+    """The model file for `lighteval custom`: openai_api.py for settings with `base_url`, else the backend's.
 
     Raises:
         CulturevalError: Both a server and a backend are named.
@@ -32,7 +32,7 @@ def model_file(model: str) -> Path:
 
 
 def load_model(model: str) -> "LightevalModel":
-    """Load the model that `cultureval eval` uses; call after LightEval's start-up is prepared."""
+    """Loads the model of `cultureval eval`; call it after LightEval's start-up is prepared."""
     loaded: LightevalModel = load_model_file(model, model_file(model))
     return loaded
 
@@ -44,10 +44,10 @@ def check_model(model: str, images: bool, likelihoods: bool, load: bool = True) 
         model: Hub id, folder, or YAML file with settings.
         images: Whether tasks show it images.
         likelihoods: Whether tasks need log-likelihoods.
-        load: Whether its configuration and tokenizer are loaded, by transformers; else settings and files are checked.
+        load: Whether to load configuration and tokenizer with transformers; else only settings and files are checked.
 
     Raises:
-        CulturevalError: All problems that were found, each with what to do.
+        CulturevalError: All problems, each with its remedy.
     """
     file = model_file(model)
     if file.name == "openai_api.py":
@@ -66,7 +66,7 @@ def check_model(model: str, images: bool, likelihoods: bool, load: bool = True) 
 
 
 def _require_files(settings: dict[str, Any]) -> None:
-    """Checks that a model's folder has a configuration and weights, and an adapter's folder what it needs."""
+    """Checks that a model's folder has a configuration and weights, and an adapter's folder its configuration."""
     problems = ProblemList()
     with problems.collecting():
         if adapter := settings.get("adapter"):
@@ -78,7 +78,7 @@ def _require_files(settings: dict[str, Any]) -> None:
 
 
 def _require_model(name: str) -> None:
-    """Refuses a name that looks like a folder and is none with a model's configuration and weights."""
+    """Refuses a name that looks like a folder but has no model's configuration and weights."""
     path = Path(name).expanduser()
     if path.is_file():
         raise CulturevalError(
@@ -98,7 +98,7 @@ def _require_model(name: str) -> None:
 
 
 def _check_transformers(settings: "HFModelSettings", with_vllm: bool) -> tuple[str, bool]:
-    """Checks device or vLLM, configuration and tokenizer; returns the model's type, and whether it reads images."""
+    """Checks device or vLLM, configuration and tokenizer; returns the model's type and whether it reads images."""
     from cultureval.models import loading
     from cultureval.runtime.devices import choose_device
 

@@ -1,7 +1,7 @@
 """`lighteval custom MODEL .../cultureval/models/hf.py TASKS`: any causal or image-text-to-text model of transformers.
 
 MODEL is a hub id, a folder, or a YAML file with the settings of `cultureval.models.settings`. Finished answers are
-written to the journal, from which a resumed run reads them. Under `accelerate launch` or `torchrun` every process
+written to the journal, and a resumed run reads them. Under `accelerate launch` or `torchrun` every process
 answers its share and the first one computes the metrics.
 """
 
@@ -41,8 +41,8 @@ from cultureval.runtime.signatures import changed_settings, changed_values, text
 logger = logging.getLogger(__name__)
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
-IMAGE_CHARACTERS = 1000  # an image costs about as much as this many characters of text
-# Not settings: names, places, and what loading found out.
+IMAGE_CHARACTERS = 1000  # of text that cost about as much as an image
+# Not settings: names, places, and results of loading.
 NOT_SETTINGS = {"model_name", "cache_dir", "resolved_revision", "fingerprint"}
 
 
@@ -51,8 +51,8 @@ class HFModel(LightevalModel):
 
     Attributes:
         config: The settings, as written to the results.
-        seconds: That the model has computed log-probabilities of choices.
-        log: Where answers came from; of all processes once the last answer is there.
+        seconds: Time of computing log-probabilities of choices.
+        log: The origin of answers; of all processes after `cleanup`.
     """
 
     def __init__(self, config: Any) -> None:
@@ -83,11 +83,11 @@ class HFModel(LightevalModel):
 
     @property
     def add_special_tokens(self) -> bool:
-        """Whether BOS is added to a prompt: not if the chat template already adds it, unless the settings say "on"."""
+        """Whether BOS is added to a prompt: not if the chat template adds it, unless the setting is "on"."""
         return self.encoder().add_special_tokens
 
     def encoder(self, doc: Doc | None = None) -> Encoder:
-        """The encoder of a doc's prompt and choices; without a doc, that of docs that ask for nothing special."""
+        """The encoder of a doc's prompt and choices; None: of a doc without `parity`."""
         parity = specific_of(doc).get("parity") if doc else None
         return encoder_of(self.tokenizer, self.config, self.renderer.writes_bos, parity)
 
@@ -98,7 +98,7 @@ class HFModel(LightevalModel):
 
     @property
     def disable_tqdm(self) -> bool:
-        """Progress is shown by the first process only."""
+        """Whether progress is hidden: in all processes but the first."""
         return processes.process_rank() > 0
 
     def signature_fields(self) -> dict[str, str]:
@@ -116,7 +116,7 @@ class HFModel(LightevalModel):
         }
 
     def cleanup(self) -> None:
-        """Called by LightEval after the last answer and before the metrics: all processes but the first end here."""
+        """Ends all processes but the first; LightEval calls it after the last answer, before the metrics."""
         logs = processes.gather(self.log)
         self.log = AnswerLog()
         for log in logs:
@@ -124,7 +124,7 @@ class HFModel(LightevalModel):
         processes.finish()
 
     def run_record(self) -> dict[str, Any]:
-        """What a run's record says of this model: `model`, the backend as resolved, and `tasks`, counts by task."""
+        """Fields for the run's record: `model`, `tasks` (counts by task) and `seconds`."""
         model, reason = self.loaded.model, self.generator.reason
         checks = {"images" if images else "text": check for images, check in self.scorer.checks.items()}
         return {
@@ -155,7 +155,7 @@ class HFModel(LightevalModel):
 
         Returns:
             For each doc `logprobs` (nats, a sum over each choice's tokens), `argmax_logits_eq_gold`, `input_tokens`
-            (the prompt's; a list for each choice where they are encoded together) and `output_tokens` (each choice's).
+            (the prompt's; a list for each choice if both are encoded together) and `output_tokens` (each choice's).
             Where `doc.specific["end_logprob"]` is true, `logits` holds [log-probability of the end] for each choice.
 
         Raises:
@@ -175,11 +175,11 @@ class HFModel(LightevalModel):
             self.scorer.clear_cache()
 
     def loglikelihood_rolling(self, docs: list[Doc]) -> list[ModelResponse]:
-        """Refuses perplexities of whole texts, which no task of ours asks for."""
+        """Refuses perplexities of whole texts, which none of our tasks needs."""
         raise CulturevalError(f"{docs[0].task_name} asks for perplexity: run it with `lighteval accelerate`.")
 
     def _score_all(self, docs: Sequence[Doc]) -> list[ModelResponse]:
-        """Score docs in order, window by window; each batch of answers is written to the journal."""
+        """Scores docs in order, window by window, and journals each batch of answers."""
         responses: list[ModelResponse] = []
         with Progress(len(docs), "Scoring choices", "doc", silent=self.disable_tqdm) as bar:
             for window in in_windows(docs):
@@ -196,7 +196,7 @@ class HFModel(LightevalModel):
         return responses
 
     def _score_batch(self, batch: Sequence[tuple[ScoringJob, int, ScoringRequest]]) -> int:
-        """Score what is missing in a batch, write completed docs to the journal and count them."""
+        """Scores the missing requests of a batch, journals completed docs and counts them."""
         needed = [item for item in batch if not item[0].done]
         finished = {}
         try:
@@ -220,11 +220,11 @@ class HFModel(LightevalModel):
     # --- generation ---
 
     def greedy_until(self, docs: list[Doc]) -> list[ModelResponse]:
-        """Generate answers: greedy, or sampled where the settings give a temperature.
+        """Generates answers: greedy, or sampled if a temperature is set.
 
         Returns:
             For each doc `text` (num_samples strings without reasoning, cut at stop strings), `reasonings` and
-            `output_tokens`. Why each answer ended is added to the doc's `specific`, as `finish_reasons`.
+            `output_tokens`. The doc's `specific` gets `finish_reasons`, one for each answer.
 
         Raises:
             CulturevalError: Several samples are requested at temperature 0.
@@ -233,18 +233,18 @@ class HFModel(LightevalModel):
             raise CulturevalError(
                 "Several samples at temperature 0 would all be the same: set generation_parameters.temperature."
             )
-        order = sorted(range(len(docs)), key=lambda index: self._place_in_queue(docs[index]))
-        count = processes.process_count()  # prompts sorted by length are dealt in turn: all shares cost about the same
+        order = sorted(range(len(docs)), key=lambda index: self._order_of(docs[index]))
+        count = processes.process_count()  # dealing sorted prompts in turn makes equal shares
         shares = [order[rank::count] for rank in range(count)]
         answered = processes.answer_and_gather(docs, shares, self._generate_all)
         for doc, (_, reasons) in zip(docs, answered, strict=True):
             doc.specific = {**specific_of(doc), "finish_reasons": reasons}
         return self._warn_if_truncated(docs, [response for response, _ in answered])
 
-    def _place_in_queue(self, doc: Doc) -> tuple[Any, ...]:
-        """Sorts docs: texts first, long answers and prompts before short ones, those of a task adjacent."""
+    def _order_of(self, doc: Doc) -> tuple[Any, ...]:
+        """The sort key of docs: texts first, long answers and prompts before short ones, docs of a task adjacent."""
         length = self.config.generation_parameters.max_new_tokens or doc.generation_size or 0
-        texts = (text for one in (*doc.fewshot_samples, doc) for text in (one.query, one.instruction) if text)
+        texts = (text for part in (*doc.fewshot_samples, doc) for text in (part.query, part.instruction) if text)
         return bool(all_images(doc)), -length, doc.task_name, -sum(map(len, texts))
 
     def _generate_all(self, docs: Sequence[Doc]) -> list[Answer]:
@@ -254,7 +254,7 @@ class HFModel(LightevalModel):
     # --- shared ---
 
     def _warn_if_truncated(self, docs: Sequence[Doc], responses: list[ModelResponse]) -> list[ModelResponse]:
-        """Return the responses unchanged; warn about prompts that did not fit the model."""
+        """Returns the responses unchanged; warns about prompts that were cut."""
         pairs = zip(docs, responses, strict=True)
         cut = Counter(doc.task_name for doc, response in pairs if response.truncated_tokens_count)
         for task, count in sorted(cut.items()) if not self.disable_tqdm else ():
@@ -262,7 +262,7 @@ class HFModel(LightevalModel):
         return responses
 
     def with_images(self, prompts: list[str], docs: Sequence[Doc], limit: int) -> dict[str, Any]:
-        """The processor's outputs for prompts with images, padded on the left, less those that the model does not take.
+        """The processor's outputs that the model takes, for prompts with images, padded on the left.
 
         Raises:
             ImagesRefused: A prompt with its images has more than `limit` tokens, or the processor rejects it.
@@ -277,7 +277,7 @@ class HFModel(LightevalModel):
                 padding_side="left",
                 add_special_tokens=self.encoder(docs[0]).add_special_tokens,
             )
-        except (ArithmeticError, IndexError, StopIteration, ValueError) as error:  # such as an image of one pixel
+        except (ArithmeticError, IndexError, StopIteration, ValueError) as error:  # for example an image of one pixel
             raise ImagesRefused(f"the model's processor refuses it: {str(error).rstrip('.')}") from error
         width = inputs["input_ids"].shape[1]
         if width > limit:
@@ -296,7 +296,7 @@ def _image_key(image: Any) -> str:
 
 
 def _groups(jobs: Sequence[ScoringJob]) -> list[list[ScoringJob]]:
-    """Jobs that are asked together: those of text alone, and the missing ones of each image."""
+    """Groups of jobs: all jobs without images, and the unanswered jobs of each set of images."""
     with_images = sorted((job for job in jobs if job.image_keys and not job.done), key=lambda job: job.image_keys)
     same_images = groupby(with_images, key=lambda job: job.image_keys)
     return [[job for job in jobs if not job.image_keys], *(list(group) for _, group in same_images)]

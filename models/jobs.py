@@ -22,15 +22,15 @@ from cultureval.runtime.servers.data_urls import image_hash
 if TYPE_CHECKING:
     from cultureval.models.hf import HFModel
 
-WINDOW = 256  # docs encoded together, so that a long run starts quickly and needs little memory
+WINDOW = 256  # docs that are encoded together: a long run starts quickly and needs little memory
 Item = TypeVar("Item")
 
 
 class ImagesRefused(Exception):
-    """The processor refuses the images of a prompt, or they take more tokens than the model reads.
+    """The processor refuses the images of a prompt, or they need more tokens than the model reads.
 
     Attributes:
-        reason: A clause that says why.
+        reason: A clause.
     """
 
     def __init__(self, reason: str) -> None:
@@ -44,9 +44,9 @@ class AskedDoc:
     Attributes:
         prompt: Its rendered text.
         image_keys: Hashes of its images.
-        key: In the journal: tokens, prompt, images and all else that the answer depends on.
-        truncated: Tokens of the prompt that the model does not read.
-        refused: Why it cannot be answered, "" where it can.
+        key: In the journal; covers tokens, prompt, images and all else that the answer depends on.
+        truncated: Number of prompt tokens that the model does not read.
+        refused: Why it cannot be answered; "" if it can.
     """
 
     def __init__(self, lm: "HFModel", doc: Doc, kind: str, prompt: str, **parts: Any) -> None:
@@ -66,10 +66,10 @@ class AskedDoc:
 
 
 class ScoringJob(AskedDoc):
-    """One doc whose choices are scored: its requests and the scores so far."""
+    """A doc with choices to score: its requests and the scores so far."""
 
     def __init__(self, lm: "HFModel", doc: Doc) -> None:
-        """Render a doc, and look up its answer; `encode_together` gives it its tokens.
+        """Renders a doc and looks up its answer; `encode_together` sets its tokens.
 
         Raises:
             CulturevalError: No choices.
@@ -91,7 +91,7 @@ class ScoringJob(AskedDoc):
     def requests(self) -> list[ScoringRequest]:
         """One request per distinct context: usually one; more if a choice merges with the end of the prompt.
 
-        There is none if the processor refuses the doc's images.
+        [] if the processor refuses the doc's images.
         """
         try:
             return self._requests()
@@ -102,7 +102,7 @@ class ScoringJob(AskedDoc):
     def _requests(self) -> list[ScoringRequest]:
         vision = None
         if self.image_keys:
-            # As `tok_encode_pair` encodes it: spaces at the prompt's end go to the choices.
+            # As in `tok_encode_pair`, spaces at the prompt's end go to the choices.
             inputs = self.lm.with_images([self.prompt.rstrip()], [self.doc], self.lm.max_length)
             ids = inputs.pop("input_ids")[0].tolist()
             inputs.pop("attention_mask", None)
@@ -116,12 +116,12 @@ class ScoringJob(AskedDoc):
         return [ScoringRequest(*pair, self.ending, vision, " ".join(self.image_keys)) for pair in asked]
 
     def encode_after_images(self, prompt: Sequence[int]) -> None:
-        """Tokenize the choices after a prompt with images, whose tokens only the processor knows."""
+        """Tokenizes the choices after a prompt with images, given the processor's tokens of the prompt."""
         _, continuations = self.encoder.tok_encode_pair(self.prompt, self.choices, pairwise=True)
         self.take_tokens([list(prompt)] * len(self.choices), continuations)
 
     def take_tokens(self, contexts: list[list[int]], continuations: list[list[int]]) -> None:
-        """Keep the tokens before each choice, cut on the left to the model's longest sequence, and its own."""
+        """Sets the tokens of each choice and before it, cut on the left to the model's longest sequence."""
         lm, self.contexts, self.continuations = self.lm, contexts, continuations
         for index, (context, choice) in enumerate(zip(contexts, continuations, strict=True)):
             room = lm.max_length - len(choice)
@@ -134,7 +134,7 @@ class ScoringJob(AskedDoc):
             self.contexts[index] = (context or lm.loaded.start_ids())[-room:]
 
     def add_scores(self, number: int, scores: Sequence[ChoiceScore]) -> bool:
-        """Add the scores of one request; True once the doc is complete and `record` holds its answer."""
+        """Adds the scores of a request; returns whether the doc is complete, with its answer in `record`."""
         for index, score in zip(self._members[number], scores, strict=True):
             if math.isnan(score.logprob):
                 raise self.lm.loaded.not_numbers()
@@ -145,15 +145,15 @@ class ScoringJob(AskedDoc):
             "logprobs": [score.logprob for score in self._scores],
             "greedy": [score.is_greedy for score in self._scores],
             "end_logprobs": [score.end_logprob for score in self._scores] if self.ending else None,
-            # Only the processor knows these; those of text are encoded anew.
+            # The processor's tokens are kept; text can be encoded again.
             **({"image_prompt": in_runs(self.contexts[0])} if self.image_keys else {}),
         }
         self.done = True
         return True
 
     def _prompt_tokens(self) -> list[Any]:
-        """The prompt's tokens; a list for each choice where a choice has taken some along."""
-        if not self.contexts:  # images were not processed again
+        """The prompt's tokens; a list for each choice if a choice has merged with the end of the prompt."""
+        if not self.contexts:  # a journalled answer: images were not processed
             self.encode_after_images(out_of_runs(self.record["image_prompt"]))
         differ = not self.apart and any(context != self.contexts[0] for context in self.contexts)
         return [kept(context) for context in self.contexts] if differ else kept(self.contexts[0])
@@ -163,7 +163,7 @@ class ScoringJob(AskedDoc):
         if self.refused:
             return RefusedResponse(reason=self.refused, kind="image")
         ends, prompt = self.record["end_logprobs"], self._prompt_tokens()
-        each = not self.apart and not isinstance(prompt[0], list)  # of details, a column holds one type
+        each = not self.apart and not isinstance(prompt[0], list)  # a column of details has one type
         return ModelResponse(
             input=self.prompt,
             input_tokens=[prompt] * len(self.choices) if each else prompt,
@@ -176,7 +176,7 @@ class ScoringJob(AskedDoc):
 
 
 def encode_together(jobs: Sequence[ScoringJob]) -> None:
-    """Tokenize jobs as LightEval does; those with images are tokenized when they are asked.
+    """Tokenizes jobs as LightEval does, except jobs with images, which `requests` tokenizes.
 
     Raises:
         CulturevalError: A choice is longer than the model's longest sequence.
@@ -190,8 +190,8 @@ class GenerationJob(AskedDoc):
     """One prompt to be answered by generation.
 
     Attributes:
-        docs: The docs that ask it, each with its place in the run.
-        samples: Answers by number, until all are there.
+        docs: The docs with this prompt, each with its place in the run.
+        samples: Answers by number, until all are complete.
         ended: Whether it is answered or refused.
     """
 
@@ -199,7 +199,7 @@ class GenerationJob(AskedDoc):
         """Render and encode a doc for a model."""
         prompt, parameters = lm.renderer.text(doc), lm.config.generation_parameters
         task_stops = stop_strings(doc, lm.renderer.uses_chat_template, lm.renderer.begins_answer(doc))
-        # Some templates write the start tag of the reasoning, so the answer lacks it (if cut off, also the end tag).
+        # If the template writes the start tag of reasoning, the answer does not have it.
         starts = (start for start, _ in lm.config.reasoning_tags)
         self.opened = next((start for start in starts if prompt.rstrip().endswith(start)), "")
         self.stops = [*task_stops, *filter(None, parameters.stop_tokens or []), *lm.loaded.stops]
@@ -213,7 +213,7 @@ class GenerationJob(AskedDoc):
         self.ended = False
 
     def _encode(self) -> list[int]:
-        """Prompt tokens, at least one, truncated on the left if not even one more token would fit."""
+        """Prompt tokens, at least one, truncated on the left if no further token would fit."""
         tokens = self.encoder.tok_encode(self.prompt) or self.lm.loaded.start_ids()
         self.truncated = len(tokens) - tokens_read(len(tokens), self.lm.max_length, self.max_new_tokens)
         return tokens[self.truncated :]
@@ -227,7 +227,7 @@ class GenerationJob(AskedDoc):
                 self.tokens = out_of_runs(record["image_prompt"])
 
     def record(self) -> dict[str, Any]:
-        """The answers for the journal; with images also the prompt's tokens, which only the processor knows."""
+        """The answers for the journal; with images also the processor's tokens of the prompt."""
         record: dict[str, Any] = {"answers": [vars(answer) for answer in self.answers]}
         return record | ({"image_prompt": in_runs(self.tokens)} if self.images else {})
 
@@ -246,14 +246,14 @@ class GenerationJob(AskedDoc):
 
 
 def in_windows(items: Iterable[Item]) -> Iterator[list[Item]]:
-    """Some items at a time, as many as are encoded together."""
+    """The items in lists of `WINDOW`."""
     rest = iter(items)
     while window := list(islice(rest, WINDOW)):
         yield window
 
 
 def in_runs(tokens: Sequence[int]) -> list[int]:
-    """Tokens as token, count, token, count...: an image is hundreds of equal ones."""
+    """Tokens as token, count, token, count...: an image is hundreds of equal tokens."""
     return [number for token, run in groupby(tokens) for number in (token, sum(1 for _ in run))]
 
 

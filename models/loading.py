@@ -1,4 +1,4 @@
-"""Load a model from its settings: its class, device and the identity that its journal keys contain."""
+"""Loads a model from its settings, on its device, with the identity for journal keys."""
 
 import logging
 import pickle
@@ -57,7 +57,7 @@ class LoadedModel:
     stops: list[str] = field(default_factory=list)
 
     def end_ids(self) -> list[int]:
-        """All end-of-text tokens: the tokenizer's and those of the model's generation config."""
+        """All end-of-text tokens, of the tokenizer and of the model's generation config."""
         configured = self.model.generation_config.eos_token_id if self.model.generation_config else None
         several = configured if isinstance(configured, list) else [configured]
         return sorted({token for token in [*several, self.tokenizer.eos_token_id] if token is not None})
@@ -70,7 +70,7 @@ class LoadedModel:
         )
 
     def start_ids(self) -> list[int]:
-        """The prompt tokens used for an empty prompt: BOS, else an end-of-text token; a CulturevalError for neither."""
+        """The tokens of an empty prompt: BOS, else an end-of-text token; a CulturevalError without both."""
         bos = self.tokenizer.bos_token_id
         found = self.end_ids()[:1] if bos is None else [bos]
         if not found:
@@ -82,7 +82,7 @@ class LoadedModel:
 
 
 def load(settings: HFModelSettings) -> LoadedModel:
-    """Load the model named in the settings; a CulturevalError that says what to do where it cannot be loaded."""
+    """Loads the model of the settings; a CulturevalError with a remedy if that fails."""
     from transformers import AutoModelForCausalLM, AutoModelForImageTextToText
 
     config = read_config(settings)
@@ -90,11 +90,11 @@ def load(settings: HFModelSettings) -> LoadedModel:
     reader = read_tokenizer(settings, config)
     tokenizer = reader.tokenizer if vision else reader
     tokenizer.padding_side = tokenizer.truncation_side = "left"
-    if tokenizer.pad_token is None:  # any will do, since it is masked
+    if tokenizer.pad_token is None:  # any token: it is masked
         tokenizer.pad_token = tokenizer.eos_token or tokenizer.bos_token or tokenizer.convert_ids_to_tokens(0)
-    # cuDNN makes a new plan for every length of the keys: 2 ms a layer and token in bfloat16.
+    # cuDNN plans anew for every length of the keys, which costs 2 ms a layer and token in bfloat16.
     torch.backends.cuda.enable_cudnn_sdp(False)
-    # bitsandbytes warns at every product in 8 bits that its input is cast.
+    # bitsandbytes warns about a cast at every product in 8 bits.
     logging.getLogger("bitsandbytes.autograd._functions").setLevel(logging.ERROR)
     model_class = AutoModelForImageTextToText if vision else AutoModelForCausalLM
     arguments = _of_hub(settings) | _model_arguments(settings, config)
@@ -104,9 +104,9 @@ def load(settings: HFModelSettings) -> LoadedModel:
         raise CulturevalError(f"{name} {missing}. Give a complete checkpoint.")
     if settings.adapter:
         put_on(model, settings.adapter)
-    stops = own_stop_strings(model.generation_config)
+    stops = configured_stop_strings(model.generation_config)
     if stops:
-        model.generation_config.stop_strings = None  # answers are cut at them here
+        model.generation_config.stop_strings = None  # our code cuts answers at them
     return LoadedModel(
         model=model.eval(),
         tokenizer=tokenizer,
@@ -117,14 +117,14 @@ def load(settings: HFModelSettings) -> LoadedModel:
     )
 
 
-def own_stop_strings(config: GenerationConfig | None) -> list[str]:
-    """The stop strings of a model's generation config, of which there may be one or several."""
+def configured_stop_strings(config: GenerationConfig | None) -> list[str]:
+    """The stop strings of a model's generation config."""
     found = (config and config.stop_strings) or []
     return [text for text in ([found] if isinstance(found, str) else found) if text]
 
 
 def read_generation_config(settings: HFModelSettings) -> GenerationConfig | None:
-    """Read the generation config of a model; None where it has none."""
+    """The generation config of a model; None where it has none."""
     try:
         return GenerationConfig.from_pretrained(_expanded(settings.model_name), revision=settings.revision)
     except OSError:
@@ -132,11 +132,11 @@ def read_generation_config(settings: HFModelSettings) -> GenerationConfig | None
 
 
 def read_config(settings: HFModelSettings) -> PreTrainedConfig:
-    """A model's configuration; a CulturevalError where it cannot be read, or the model does not continue a prompt."""
+    """A model's configuration; a CulturevalError if it cannot be read, or the model is not causal."""
     name = settings.model_name
     hint = f" Without a hub, `{SHORT}` is a small real model to try." if is_offline() and not is_local(name) else ""
     config = _loaded(lambda: AutoConfig.from_pretrained(_expanded(name), **_of_hub(settings)), name, remedy=hint)
-    # AutoModelForCausalLM loads these too, at least in part.
+    # AutoModelForCausalLM would load these models too.
     masked = set(MODEL_FOR_MASKED_LM_MAPPING_NAMES.values()) - set(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values())
     encodes = config.is_encoder_decoder or config.get_text_config(decoder=True).is_encoder_decoder
     if encodes or masked.intersection(config.architectures or []):
@@ -150,7 +150,7 @@ def read_config(settings: HFModelSettings) -> PreTrainedConfig:
 def read_tokenizer(settings: HFModelSettings, config: PreTrainedConfig) -> Any:
     """The tokenizer of a text model, or the processor of an image-text model; a CulturevalError without one."""
     source = _text_source(settings)
-    # The revision is the model's: a tokenizer of another repository is read from its main branch.
+    # `revision` is the model's: another repository's tokenizer is read from its main branch.
     common = _of_hub(settings) | ({"revision": "main"} if settings.tokenizer else {})
     read = partial(load_processor, config=config) if is_vision(config) else AutoTokenizer.from_pretrained
     remedy = " Set `tokenizer` to a folder or hub id that has one."
@@ -176,14 +176,14 @@ def is_vision(config: PreTrainedConfig) -> bool:
 
 
 def longest_sequence(config: PreTrainedConfig) -> int:
-    """The longest sequence of a model in tokens, 2048 where its configuration does not say (as in LightEval)."""
+    """The longest sequence of a model in tokens; 2048 if its configuration has none, as in LightEval."""
     text = config.get_text_config(decoder=True)
     names = ("n_positions", "max_position_embeddings", "n_ctx")
     return next((value for name in names if (value := getattr(text, name, None))), 2048)
 
 
 def model_identity(settings: HFModelSettings) -> dict[str, Any]:
-    """Name, commit or hash of the folder (also noted in the settings), tokenizer, and versions of the libraries."""
+    """Name, commit or folder's hash (also set in the settings), tokenizer, and versions of libraries."""
     tokenizer = settings.tokenizer and _text_source(settings)
     if is_local(settings.model_name):
         settings.fingerprint = fingerprint(Path(_expanded(settings.model_name)))
@@ -197,13 +197,13 @@ def model_identity(settings: HFModelSettings) -> dict[str, Any]:
         "tokenizer": fingerprint(Path(tokenizer)) if tokenizer and is_local(tokenizer) else tokenizer,
         "transformers": transformers.__version__,
         "torch": torch.__version__,
-        # Images are resized by torchvision where it is installed, else by Pillow, with slightly different results.
+        # Images are resized by torchvision if it is installed, else by Pillow, with slightly different results.
         "torchvision": is_torchvision_available(),
     }
 
 
 def _model_arguments(settings: HFModelSettings, config: PreTrainedConfig) -> dict[str, Any]:
-    """Arguments of `from_pretrained` beyond the source."""
+    """Further arguments of `from_pretrained`."""
     arguments = {
         "device_map": settings.device_map or choose_device(settings.device),
         "attn_implementation": settings.attn_implementation,
@@ -214,7 +214,7 @@ def _model_arguments(settings: HFModelSettings, config: PreTrainedConfig) -> dic
 
 
 def quantisation_of(settings: HFModelSettings, config: PreTrainedConfig) -> "BitsAndBytesConfig | None":
-    """The quantisation in 4 or 8 bits; None without one, or if the checkpoint has its own. Needs bitsandbytes."""
+    """The quantisation in 4 or 8 bits (by bitsandbytes); None without, or if the checkpoint is quantised."""
     values = BITS.get(settings.dtype)
     if not values or hasattr(config, "quantization_config"):
         return None
@@ -225,20 +225,20 @@ def quantisation_of(settings: HFModelSettings, config: PreTrainedConfig) -> "Bit
 
 
 def _loaded(read: Callable[[], Loaded], name: str, part: str = "", remedy: str = "") -> Loaded:
-    """What `read` returns; its own error is turned into a sentence."""
+    """The result of `read`; its errors become a CulturevalError."""
     try:
         return read()
     except torch.OutOfMemoryError as error:
         raise CulturevalError(f"{name} does not fit on its device: set device_map: auto, or dtype: 8bit.") from error
     except (pickle.UnpicklingError, EOFError) as error:
         raise CulturevalError(
-            f"{part}{name} cannot be loaded: its weights are a pickle of more than tensors, which could run code, or "
-            "cut short. Give weights in safetensors."
+            f"{part}{name} cannot be loaded: its weights are cut short, or a pickle that could run code. Give weights "
+            "in safetensors."
         ) from error
-    except Exception as error:  # how transformers meets files, shapes, devices, names in config.json
-        what = name if is_local(name) else f"{name}, which is no folder here,"
+    except Exception as error:  # transformers' errors about files, shapes, devices, names in config.json
+        shown = name if is_local(name) else f"{name}, which is no folder here,"
         reason = described(error).rstrip(".")
-        raise CulturevalError(f"{part}{what} cannot be loaded: {reason}.{remedy}") from error
+        raise CulturevalError(f"{part}{shown} cannot be loaded: {reason}.{remedy}") from error
 
 
 def _expanded(name: str) -> str:
@@ -246,7 +246,7 @@ def _expanded(name: str) -> str:
 
 
 def load_processor(source: str, config: PreTrainedConfig, **options: Any) -> "ProcessorMixin":
-    """A model's own processor (by `from_pretrained` with options), without its video processor if that cannot load."""
+    """A model's processor (by `from_pretrained` with options), without a video processor that cannot load."""
     try:
         return AutoProcessor.from_pretrained(source, **options)
     except (ImportError, OSError, ValueError) as error:

@@ -2,8 +2,8 @@
 
 SETTINGS.yaml, all but the first two optional:
 
-    model: Qwen/Qwen2.5-VL-7B-Instruct      # the id under which the server serves it
-    base_url: http://localhost:8000/v1      # or a list: the least busy server is asked, a failing one pauses
+    model: Qwen/Qwen2.5-VL-7B-Instruct      # its id on the server
+    base_url: http://localhost:8000/v1      # or a list of servers of the model
     api_key_env: MY_KEY                     # name of the environment variable with the key
     system_prompt: ...
     generation_parameters: {temperature: 0.7, max_new_tokens: 256}
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Settings that answers do not depend on, or that a signature shows in other fields.
+# Settings without effect on answers, or in other fields of a signature.
 LEFT_OUT_OF_SIGNATURES = {"model", "model_name", "revision", "base_url", "api_key_env", "cache_dir", "concurrency", "n"}
 LEFT_OUT_OF_SIGNATURES |= {"timeout_s", "max_retries", "max_tokens_name", "batch_out", "batch_in", "top_logprobs"}
 LEFT_OUT_OF_SIGNATURES |= {"chat_template", "provider", "leave_out", "dry_run", "budget", "image_tokens"}
@@ -78,10 +78,10 @@ class OpenAIModel(LightevalModel):
     """A text or vision model on OpenAI-compatible servers."""
 
     def __init__(self, config: Any) -> None:
-        """Read the settings; no request is sent before the first prompt.
+        """Reads the settings; no request is sent before the first prompt.
 
         Args:
-            config: LightEval's, whose `model_name` is the YAML file.
+            config: LightEval's; its `model_name` is the YAML file.
 
         Raises:
             CulturevalError: The settings are wrong.
@@ -90,22 +90,22 @@ class OpenAIModel(LightevalModel):
         self._prepare(self.config.servers())
 
     def _prepare(self, servers: ServerSettings) -> None:
-        """What does not depend on where the settings come from."""
+        """The part of the set-up that does not depend on the source of the settings."""
         if processes.process_count() > 1:
             raise CulturevalError("A model on a server is asked by one process: start it without a launcher.")
         self._servers = servers
         self._generation = generation_arguments(self.config)
         self.log = AnswerLog()
-        self.of_first_tokens: set[str] = set()  # tasks with `|k` whose labels were scored so
+        self.of_first_tokens: set[str] = set()  # tasks with `|k` that were scored by first tokens
         self._server_identity: ServerIdentity | None = None
         self._plan = Plan(self.config)
         self._cache = SampleCache(self.config)
 
     def identify(self) -> ServerIdentity | None:
-        """Learn who the servers are, once, before any answer is looked up.
+        """The model identity of the servers, asked once, before any answer is looked up.
 
         Raises:
-            CulturevalError: None of them answers, or they serve different models.
+            CulturevalError: No server answers, or they serve different models.
         """
         config = self.config
         if self._server_identity is None:
@@ -117,7 +117,7 @@ class OpenAIModel(LightevalModel):
 
     @cached_property
     def _identity(self) -> dict[str, Any]:
-        """What tells the model's answers from another's: the name of its weights, and what its servers list."""
+        """The model identity in keys of answers: revision, extra_body, and the servers' entry of the model."""
         identity, config = self.identify(), self.config
         known = identity.known if identity else None
         return {"revision": config.revision, "extra_body": config.extra_body, "server": known}
@@ -135,16 +135,12 @@ class OpenAIModel(LightevalModel):
 
     @cached_property
     def tokenizer(self) -> "PreTrainedTokenizerBase":
-        """The model's tokenizer, loaded on first use (log-likelihoods only).
-
-        Raises:
-            CulturevalError: It cannot be loaded.
-        """
+        """The model's tokenizer, loaded on first use (log-likelihoods only); a CulturevalError if that fails."""
         return load_tokenizer(self.config)
 
     @property
     def add_special_tokens(self) -> bool:
-        """Whether BOS is added to a prompt: not if the chat template already adds it, unless the settings say "on"."""
+        """Whether BOS is added to a prompt: not if the chat template adds it, unless the setting is "on"."""
         return self._encoder().add_special_tokens
 
     def _encoder(self, doc: Doc | None = None) -> Encoder:
@@ -154,7 +150,7 @@ class OpenAIModel(LightevalModel):
 
     @property
     def max_length(self) -> int | None:
-        """Longest prompt with choice, in tokens; None if only the server knows it."""
+        """Longest prompt with choice, in tokens; None if unknown."""
         served = self._server_identity and self._server_identity.max_model_len
         limits = [limit for limit in (self.config.max_length, served and served - 1) if limit]
         return min(limits, default=None)
@@ -169,13 +165,13 @@ class OpenAIModel(LightevalModel):
         return fields | ({"server": str(self._server_identity)} if self._server_identity else {})
 
     def signature_fields_of(self, generated: bool) -> dict[str, str]:
-        """Likewise of generated texts or of scored choices, which differ in whether they are chats."""
+        """The signature fields of generated texts or of scored choices, which may differ in `chat`."""
         by_template = not generated and self.config.scoring == "full"
         chat = self._renderer.uses_chat_template if by_template else not generated or self._uses_chat
         return self.signature_fields() | {"chat": "on" if chat else "off"}
 
     def run_record(self) -> dict[str, Any]:
-        """What a run's record says of this model: `model`, what is known of the server; `tasks`, counts; `tokens`."""
+        """Fields for the run's record: `model`, `tasks` (counts by task) and `tokens`."""
         return {
             "model": {
                 "backend": "server",
@@ -194,9 +190,9 @@ class OpenAIModel(LightevalModel):
         }
 
     def cleanup(self) -> None:
-        """Called after the last answer and before the metrics: a dry run ends here, with its plan."""
+        """Ends a dry run with its plan; called after the last answer, before the metrics."""
         if self.config.dry_run:
-            self._plan.tell(self._asking.budget.spent)
+            self._plan.finish(self._asking.budget.spent)
 
     @property
     def _uses_chat(self) -> bool:
@@ -206,7 +202,7 @@ class OpenAIModel(LightevalModel):
 
     @cached_property
     def _renderer(self) -> Renderer:
-        """Renders prompts for log-likelihoods as the transformers models do."""
+        """Renders prompts for log-likelihoods, as for transformers models."""
         return Renderer(self.tokenizer, None, self.config)
 
     def _messages(self, doc: Doc, image_part: ImagePart = as_hash) -> list[dict[str, Any]]:
@@ -217,14 +213,14 @@ class OpenAIModel(LightevalModel):
     def _ask(
         self, docs: Sequence[Doc], asked: Sequence[Mapping[str, Question]], description: str
     ) -> tuple[dict[str, Answer], dict[int, ModelResponse]]:
-        """The answers to the questions of docs, and by place what stands for docs without one that can be used."""
+        """The answers to the questions of docs, and by place the responses of docs without a usable answer."""
         asking, refused = self._asking, dict[str, RefusedResponse]()
-        whose = {key: doc for doc, own in zip(docs, asked, strict=True) for key in own}
-        questions = {key: question for own in asked for key, question in own.items()}
+        doc_of = {key: doc for doc, of_doc in zip(docs, asked, strict=True) for key in of_doc}
+        questions = {key: question for of_doc in asked for key, question in of_doc.items()}
 
         def on_row_error(key: str, error: RowError) -> None:
             if current_settings().on_refused != "unscored":
-                raise CulturevalError(f"{name_of(whose[key])}: {error} {GOES_ON} Or {UNSCORED}.")
+                raise CulturevalError(f"{name_of(doc_of[key])}: {error} {GOES_ON} Or {UNSCORED}.")
             refused[key] = RefusedResponse(reason=error.reason, kind=error.kind)
 
         if self.config.dry_run:
@@ -241,11 +237,11 @@ class OpenAIModel(LightevalModel):
         for key, answer in answers.items():
             if "completions" in answer and (why := why_refused(answer)):
                 on_row_error(key, why)
-        places = {place: [refused[key] for key in own if key in refused] for place, own in enumerate(asked)}
+        places = {place: [refused[key] for key in of_doc if key in refused] for place, of_doc in enumerate(asked)}
         return answers, {place: found[0] for place, found in places.items() if found}
 
     def _batch_written(self, questions: Mapping[str, Question]) -> BatchWritten:
-        """The end of a run whose requests are now in files."""
+        """The exception that ends a run after its requests were written to files."""
 
         async def take_down() -> list[tuple[str, Answer]]:
             recorder: Any = Recorder()
@@ -262,23 +258,23 @@ class OpenAIModel(LightevalModel):
         route: str,
         unscored: Container[int],
     ) -> None:
-        """Notes where the answers to scored docs came from, and what the servers count.
+        """Logs the origin of the answers to scored docs, and their tokens.
 
         `unscored` are the places of docs without a score.
         """
         asking, counted = self._asking, set[str]()
         for place, (doc, of_doc) in enumerate(zip(docs, keys, strict=True)):
-            own = [key for key in of_doc if key in answers and place not in unscored]
-            if own and not self.log.look_up(doc.task_name, asking.journal, own):
+            used = [key for key in of_doc if key in answers and place not in unscored]
+            if used and not self.log.look_up(doc.task_name, asking.journal, used):
                 self.log.answered(doc.task_name, route)
-            for key in own:
-                if key not in counted and route != "server":  # of scores, LightEval's own tokens are known better
+            for key in used:
+                if key not in counted and route != "server":  # of scores LightEval counts the tokens
                     self.log.used(doc.task_name, asking.pay(key, answers[key]))
                 counted.add(key)
         self.log.spent = Counter(asking.budget.totals())
 
     def _key(self, size: RequestSize, **parts: Any) -> str:
-        """The key of an answer, also in batch files; the size of its request is noted."""
+        """The key of an answer, also in batch files; stores the size of its request."""
         key = answer_key(model=self.config.model, identity=self._identity, **parts)
         self._asking.sizes[key] = size
         return key
@@ -286,10 +282,10 @@ class OpenAIModel(LightevalModel):
     # --- generation ---
 
     def greedy_until(self, docs: list[Doc]) -> list[ModelResponse]:
-        """Generate an answer (or `num_samples` of them) to each Doc.
+        """Generates `num_samples` answers to each Doc.
 
-        The finish reasons ("stop", "length", "content_filter"...) and refusals of a Doc's answers are added to its
-        `specific`, which LightEval saves in the details.
+        The Doc's `specific` gets the finish reasons ("stop", "length", "content_filter"...) and refusals of its
+        answers; LightEval saves it in the details.
 
         Raises:
             ServerError: The servers stop the run; all answers so far are in the journal.
@@ -310,7 +306,7 @@ class OpenAIModel(LightevalModel):
         return responses
 
     def _generations(self, doc: Doc) -> dict[str, Question]:
-        """The requests for a Doc's samples, `n` at a time: key -> question."""
+        """The requests for a Doc's samples, `n` samples each: key -> question."""
         require_whole_letters(doc, doc.query)
         if doc.num_samples > 1 and not self._generation.get("temperature", "temperature" in self.config.left_out):
             raise CulturevalError(f"{doc.task_name} wants several samples: set a temperature above 0.")
@@ -330,7 +326,7 @@ class OpenAIModel(LightevalModel):
         return questions
 
     def _size(self, prompt: str | Sequence[dict[str, Any]], request: Mapping[str, Any]) -> RequestSize:
-        """The size of a request, from its text, or chat messages with images in any form, and its other fields."""
+        """The size of a request, from its text or chat messages and its limit of tokens."""
         messages = [{"content": prompt}] if isinstance(prompt, str) else prompt
         parts = [part for message in in_parts(messages) for part in message["content"]]
         text = "\n".join(part["text"] for part in parts if part["type"] == "text")
@@ -339,11 +335,11 @@ class OpenAIModel(LightevalModel):
         return RequestSize(text_tokens(text), sum(part["type"] != "text" for part in parts), limit)
 
     def _image_key(self, doc: Doc) -> list[Any] | None:
-        """How a doc's images are sent, as a part of its answer's key; None without images."""
+        """The form of a doc's images in requests, for its answer's key; None without images."""
         return image_form(doc, self.config)
 
     def _stops_to_send(self, doc: Doc) -> list[str]:
-        """The stop strings that the server is told; answers are cut at all of them here."""
+        """The stop strings in the request; our code cuts answers at all stop strings."""
         left_out = self.config.left_out
         stops = [] if "stop" in left_out else self._stops(doc)
         return [stop for stop in stops if stop.strip()] if "blank_stop" in left_out else stops
@@ -355,7 +351,7 @@ class OpenAIModel(LightevalModel):
 
     def _generation_question(self, doc: Doc, request: dict[str, Any]) -> Question:
         async def ask(client: OpenAIClient) -> Answer:
-            # Encoded here, so that only the images of requests in flight are in memory.
+            # Images are encoded here, so that only those of requests in flight are in memory.
             if self._uses_chat:
                 return await client.chat(messages=self._messages(doc, as_data_url(doc, self.config)), **request)
             return await client.complete(prompt=self._plain(doc), **request)
@@ -375,14 +371,14 @@ class OpenAIModel(LightevalModel):
     def _generated(self, doc: Doc, answers: list[Answer]) -> tuple[ModelResponse, dict[str, Any]]:
         completions = [completion for answer in answers for completion in answer["completions"]]
         if len(completions) != doc.num_samples:
-            told = f"it has {len(completions)} answers, and {doc.num_samples} were asked for"
-            raise CulturevalError(f"{name_of(doc)}: {told}; --no-resume asks again.")
+            problem = f"it has {len(completions)} answers instead of {doc.num_samples}"
+            raise CulturevalError(f"{name_of(doc)}: {problem}; --no-resume asks again.")
         added = {
             "finish_reasons": [completion["finish_reason"] for completion in completions],
             "refusals": [completion["refusal"] for completion in completions],
         }
         prompt = self._prompt(doc)
-        # Without a reasoning parser on the server, the text includes reasoning; stop strings apply to the answer.
+        # The text includes reasoning if the server has no parser for it; stop strings apply to the answer.
         split = [self._split(prompt, completion) for completion in completions]
         response = ModelResponse(
             input=prompt if isinstance(prompt, str) else in_parts(prompt),
@@ -401,16 +397,16 @@ class OpenAIModel(LightevalModel):
     # --- scoring ---
 
     def loglikelihood(self, docs: list[Doc]) -> list[ModelResponse]:
-        """Score the choices of each Doc: the sum of the log-probabilities of a choice's tokens after the prompt.
+        """Scores the choices of each Doc: the sum of the log-probabilities of a choice's tokens after the prompt.
 
-        With `scoring: first_token`, labels are scored by the first token of a chat reply.
+        With `scoring: first_token`, the first token of a chat reply scores labels.
 
         Raises:
             ServerError: The server has no prompt log-probabilities, or stops the run otherwise.
             CulturevalError: A row has no answer.
         """
         if self.config.scoring == "full":
-            self.identify()  # which tells the longest sequence
+            self.identify()  # gives the longest sequence
             return self._score([*map(self._prompts, docs)])
         for doc in docs:
             require_labels(doc)
@@ -421,13 +417,13 @@ class OpenAIModel(LightevalModel):
             refused.get(place) or first_token_response(doc, in_parts(self._messages(doc)), answers[key])
             for place, (doc, (key,)) in enumerate(zip(docs, asked, strict=True))
         ]
-        unscored = {place for place, one in enumerate(responses) if isinstance(one, RefusedResponse)}
+        unscored = {place for place, response in enumerate(responses) if isinstance(response, RefusedResponse)}
         self._log(docs, asked, answers, "first token", unscored)
         return responses
 
     def _first_token_questions(self, doc: Doc) -> dict[str, Question]:
         limits = {self.config.max_tokens_name: 1, "top_logprobs": self.config.top_logprobs}
-        sent = without({**limits, "temperature": 0}, self.config.left_out, given=())
+        sent = without({**limits, "temperature": 0}, self.config.left_out, user_set=())
         request = sent | {"model": self.config.model, "extra_body": self.config.extra_body}
         parts = {"request": sent, "prompt": self._messages(doc), "images": self._image_key(doc)}
         key = self._key(self._size(parts["prompt"], limits), kind="first token", **parts)
@@ -445,7 +441,7 @@ class OpenAIModel(LightevalModel):
         text = self._chat_text(doc) if messages else self._renderer.text(doc, scoring=True)
         require_whole_letters(doc, text, *doc.choices)
         encoder = self._encoder(doc)
-        apart = encoder.apart or messages is not None  # the server encodes a chat with images
+        apart = encoder.apart or messages is not None  # the server tokenizes a chat with images
         contexts, choices = encoder.tok_encode_pair(text, doc.choices, pairwise=apart)
         contexts = [context or [self._first_token] for context in contexts]
         longest = max(map(len, contexts))
@@ -472,7 +468,7 @@ class OpenAIModel(LightevalModel):
         return self.tokenizer.eos_token_id if bos is None else bos
 
     def loglikelihood_rolling(self, docs: list[Doc]) -> list[ModelResponse]:
-        """Refuses perplexities of whole texts, which no task of ours asks for."""
+        """Refuses perplexities of whole texts, which none of our tasks needs."""
         raise CulturevalError(f"{docs[0].task_name} asks for perplexity: run it with `lighteval accelerate`.")
 
     def _score(self, prompts: list[server_scoring.Prompt]) -> list[ModelResponse]:
@@ -484,6 +480,6 @@ class OpenAIModel(LightevalModel):
         answers, refused = self._ask(docs, asked, "scoring")
         self._log(docs, asked, answers, "server", refused)
         return [
-            refused.get(place) or server_scoring.response(prompt, [answers[key] for key, _ in own])
-            for place, (prompt, own) in enumerate(zip(prompts, questions, strict=True))
+            refused.get(place) or server_scoring.response(prompt, [answers[key] for key, _ in of_prompt])
+            for place, (prompt, of_prompt) in enumerate(zip(prompts, questions, strict=True))
         ]

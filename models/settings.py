@@ -25,16 +25,16 @@ Switch = Annotated[
 ]
 Tag = Annotated[str, Field(min_length=1)]
 
-# Settings that an answer does not depend on, or that its key and signature contain in other fields.
+# Settings without effect on an answer, or in other fields of its key and signature.
 NOT_IN_ANSWER_KEY = {"model_name", "adapter", "revision", "device", "device_map", "batch_size", "token_budget"}
 NOT_IN_ANSWER_KEY |= {"cache_dir", "backend", "vllm_args"}
-# LightEval's generation parameters that are for other backends, or that `generate` rejects.
+# LightEval's generation parameters for other backends, or rejected by `generate`.
 NOT_IN_TRANSFORMERS = ("frequency_penalty", "presence_penalty", "response_format", "truncate_prompt")
 NOT_IN_TRANSFORMERS += ("num_blocks", "block_size")
 
 
 class ModelConfig(BaseModel, extra="forbid"):
-    """The fields of LightEval's class of this name, whose module loads torch, transformers and Inspect."""
+    """The fields of LightEval's `ModelConfig`; its module would load torch, transformers and Inspect."""
 
     model_name: str
     generation_parameters: GenerationParameters = GenerationParameters()
@@ -43,35 +43,35 @@ class ModelConfig(BaseModel, extra="forbid"):
 
 
 class HFModelSettings(ModelConfig):
-    """How a transformers model is loaded and run.
+    """Settings of a transformers model.
 
     Attributes:
         model_name: Hub id or folder.
         revision: Branch, tag or commit on the hub.
-        tokenizer: Hub id or folder of another tokenizer or processor than the model's own.
-        adapter: Folder of a PEFT adapter (LoRA and its like) of this model; set by itself where MODEL is such a folder.
+        tokenizer: Hub id or folder of a tokenizer or processor in place of the model's.
+        adapter: Folder of a PEFT adapter (LoRA and its like); set automatically if MODEL is an adapter's folder.
         dtype: "auto" is the checkpoint's; "4bit" and "8bit" need bitsandbytes.
         device: "auto" takes the first accelerator, else the CPU.
-        device_map: Spreads one model over several devices, e.g. "auto"; replaces `device`.
+        device_map: Spreads the model over several devices, e.g. "auto"; replaces `device`.
         trust_remote_code: Whether code in the model's repository may run.
         attn_implementation: Attention of transformers, e.g. "eager"; None: transformers chooses.
         max_length: Longest sequence in tokens; None: the model's own.
-        batch_size: Answers that are generated at once. "auto": as many as the free memory holds, at most 32 on a CPU
-            and 256 on an accelerator. Where memory does not suffice, the number is halved.
+        batch_size: Answers that are generated at once. "auto": as many as fit the free memory, at most 32 on a CPU and
+            256 on an accelerator. It is halved if memory is too small.
         token_budget: Tokens per scoring batch beyond the shared prefix; None: 1024 on a CPU, 2048 on an accelerator.
-            It is halved likewise.
+            It is halved if memory is too small.
         chat_template: "auto" uses the tokenizer's if it has one.
-        add_special_tokens: "auto" adds BOS to a prompt unless the chat template already does, or as the task says
-            (QIMMA's `parity`); "on" always does, like LightEval (BOS may then be duplicated).
-        pairwise_tokenization: True tokenizes prompt and choice separately, as LightEval's transformers backend always
-            does; False tokenizes them together and splits, the default of LightEval's vLLM backend; None: separately,
-            or as the task says.
+        add_special_tokens: "on" adds BOS to a prompt, as LightEval does, even if the chat template has added it. "auto"
+            adds it unless the template does, or as the task's parity says (QIMMA's `parity`).
+        pairwise_tokenization: True tokenizes prompt and choice separately, as LightEval's transformers backend does;
+            False tokenizes them together and splits, as its vLLM backend does by default; None: separately, or as the
+            task's parity says.
         generation_parameters: LightEval's; each is also a setting of its own (`temperature`). `max_new_tokens` and
             `stop_tokens` take precedence over the task's.
         reasoning_tags: Pairs of tags around reasoning.
-        image_placement: Position of images that the prompt does not place with `<image>` marks.
+        image_placement: Position of images in prompts without `<image>` marks.
         image_max_pixels: Larger images are scaled down to this many pixels, keeping the aspect ratio.
-        backend: "transformers", or "vllm" in an environment of its own.
+        backend: "transformers", or "vllm" (in a separate environment).
         vllm_args: Further arguments of `vllm serve`; a text is split as a shell does.
         resolved_revision: The commit that was loaded; set when the model loads.
         fingerprint: Hash of the loaded folder's files; set when the model loads.
@@ -115,13 +115,13 @@ class HFModelSettings(ModelConfig):
     @field_validator("generation_parameters")
     @classmethod
     def _refuse_unsupported(cls, value: GenerationParameters) -> GenerationParameters:
-        given = [name for name in NOT_IN_TRANSFORMERS if getattr(value, name) is not None]
-        if given:
-            raise ValueError(f"these have no effect in transformers, leave them out: {', '.join(given)}")
+        unsupported = [name for name in NOT_IN_TRANSFORMERS if getattr(value, name) is not None]
+        if unsupported:
+            raise ValueError(f"these have no effect in transformers, leave them out: {', '.join(unsupported)}")
         return value
 
     def display_name(self) -> str:
-        """The name for results: a hub id as it is, for a folder its last part; with an adapter, that after a +."""
+        """The name in results: a hub id, or the last part of a folder's path; `+ADAPTER` follows an adapter's model."""
         name = Path(self.model_name).resolve().name if is_local(self.model_name) else self.model_name
         return f"{name}+{Path(self.adapter).expanduser().resolve().name}" if self.adapter else name
 
@@ -145,7 +145,7 @@ def read_settings(model: str) -> HFModelSettings:
         values["model_name"] = values.pop("model")
     source, problems = f"The model {model!r}", ProblemList()
     with problems.collecting():
-        # `base_url` selects the server backend: if misspelt, this backend reads the file.
+        # A misspelt `base_url` leads here, so it is among the suggestions.
         refuse_unknown(values, HFModelSettings.model_fields, source, elsewhere={"base_url"})
     with problems.collecting():
         try:

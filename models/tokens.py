@@ -1,10 +1,10 @@
-"""From a prompt and its choices to tokens, by LightEval's own functions: soundly, or as `lighteval vllm` does.
+"""Tokenization of prompts and choices by LightEval's functions: sound, or as `lighteval vllm` does.
 
-A Doc whose `specific["parity"]` is "paper" gets the tokens of `lighteval vllm` (LightEval 0.13, `tok_encode_pair` with
-its vLLM backend's defaults): prompt and choice are encoded together, and those after the length of the prompt's own
-encoding are the choice's, so that a choice may take a piece of the prompt along (Llama 2's tokenizer makes one token of
-some ends of prompts and labels), consist of its last token only, or have none and score 0; BOS is added also where the
-chat template has written one. All other Docs get sound tokens: prompt and choice are encoded apart, with one BOS.
+With "paper" in `specific["parity"]`, a Doc gets the tokens of `lighteval vllm` (LightEval 0.13, `tok_encode_pair` with
+the defaults of its vLLM backend). Prompt and choice are encoded together; tokens after the length of the encoded prompt
+are the choice. So a choice may contain a piece of the prompt (Llama 2's tokenizer merges some ends of prompts with
+labels), lose all but its last token, or have no token and score 0. BOS is added even after a chat template's BOS. All
+other Docs get sound tokens: prompt and choice are encoded apart, with one BOS.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,7 +19,7 @@ from cultureval.runtime.errors import CulturevalError
 
 
 def require_whole_letters(doc: Doc, *texts: str) -> None:
-    """Refuses texts with half of a letter (a lone surrogate, as of cut emojis), which no tokenizer or server reads."""
+    """Refuses texts with half of a letter (a lone surrogate, from cut emojis), which no tokenizer reads."""
     for text in texts:
         try:
             text.encode()
@@ -32,7 +32,7 @@ def require_whole_letters(doc: Doc, *texts: str) -> None:
 
 
 class TokenSettings(Protocol):
-    """The settings of a model on which its tokens depend; see `HFModelSettings`."""
+    """The settings of a model that tokens depend on; see `HFModelSettings`."""
 
     add_special_tokens: str
     pairwise_tokenization: bool | None
@@ -43,7 +43,7 @@ class Encoder:
     """LightEval's encoding of prompts (`tok_encode`) and of prompts with choices (`tok_encode_pair`).
 
     Attributes:
-        add_special_tokens: Whether a prompt gets the tokenizer's special tokens, such as BOS.
+        add_special_tokens: Whether a prompt gets special tokens, such as BOS.
         apart: Whether choices are encoded apart from their prompt.
     """
 
@@ -56,13 +56,13 @@ class Encoder:
 
     @property
     def adds_bos(self) -> bool:
-        """Whether BOS is put before a prompt: also where it is asked for, some tokenizers have none or add none."""
+        """Whether a prompt begins with BOS; some tokenizers have none, or do not add it."""
         return self.add_special_tokens and self.tokenizer.bos_token_id in self.tokenizer("")["input_ids"]
 
 
 @dataclass(frozen=True)
 class _Together(Encoder):
-    """An encoder that looks texts up: with special tokens or without -> text -> its tokens; new ones have none yet."""
+    """An encoder that looks up `found` (special tokens or not -> text -> tokens) and adds new texts without tokens."""
 
     found: dict[bool, dict[str, list[int]]]
 
@@ -75,13 +75,13 @@ class _Together(Encoder):
 def encode_pairs(
     asked: Iterable[tuple[Encoder, str, Sequence[str]]],
 ) -> list[tuple[list[list[int]], list[list[int]]]]:
-    """As each encoder's `tok_encode_pair`, with one call of the tokenizer, which is faster than one for each text.
+    """As `tok_encode_pair` of each encoder, with one fast call of the tokenizer for all texts.
 
     Args:
         asked: (encoder, prompt, choices); the encoders have the same tokenizer.
 
     Returns:
-        For each prompt (the tokens before each choice, those of each choice).
+        For each prompt (tokens before each choice, tokens of each choice).
     """
     found: dict[bool, dict[str, list[int]]] = {True: {}, False: {}}
     pairs = [(_Together(**vars(encoder), found=found), prompt, list(choices)) for encoder, prompt, choices in asked]
@@ -98,7 +98,7 @@ def encoder_of(tokenizer: Any, settings: TokenSettings, writes_bos: bool, parity
     """The encoder of a Doc.
 
     Args:
-        settings: What they say takes precedence over `parity`.
+        settings: They take precedence over `parity`.
         writes_bos: Whether the chat template writes BOS.
         parity: `specific["parity"]` of the Doc.
     """
@@ -108,12 +108,12 @@ def encoder_of(tokenizer: Any, settings: TokenSettings, writes_bos: bool, parity
 
 
 def tokens_read(count: int, longest: int, wanted: int | None) -> int:
-    """How many tokens of a prompt are read, its last ones: all if one more fits, else so many that the answer fits.
+    """The number of last tokens of a prompt that are read: all if a further one fits, else so that the answer fits.
 
     Args:
         count: Tokens of the prompt.
         longest: Tokens that prompt and answer may have together.
-        wanted: Limit of the answer's tokens, if there is one; half of the prompt is read whatever it is.
+        wanted: Limit of the answer's tokens, if any; at least half of `longest` is left to the prompt.
     """
     return count if count < longest else longest - min(wanted or 1, max(longest // 2, 1))
 
@@ -122,5 +122,5 @@ _numbers: dict[int, int] = {}
 
 
 def kept(tokens: Iterable[int]) -> list[int]:
-    """Tokens to be kept in results: equal numbers are one object, so that each takes 8 bytes rather than 40."""
+    """Tokens for results; equal numbers are one object, so that a token takes 8 bytes instead of 40."""
     return [_numbers.setdefault(token, token) for token in tokens]

@@ -1,8 +1,8 @@
 """A model that a vLLM server of our own answers for: `cultureval eval MODEL TASKS --model-args backend=vllm`.
 
-MODEL and its settings are those of transformers (`cultureval.models.settings`). vLLM starts with the first answer that
-the journal lacks. Text prompts are rendered and encoded here, as for transformers, and sent as tokens, so that both
-backends get the same ones; prompts with images are chat messages, which the server renders.
+MODEL and its settings are as for transformers (`cultureval.models.settings`). vLLM starts at the first answer that is
+not in the journal. Text prompts are rendered and tokenized here, so that both backends get the same tokens. Prompts
+with images are chat messages, which the server renders.
 """
 
 import os
@@ -18,9 +18,9 @@ from lighteval.tasks.requests import Doc
 from cultureval.models import openai_api
 from cultureval.models.generation.rendering import all_images
 from cultureval.models.loading import (
+    configured_stop_strings,
     longest_sequence,
     model_identity,
-    own_stop_strings,
     read_config,
     read_generation_config,
     read_tokenizer,
@@ -42,14 +42,14 @@ from cultureval.runtime.signatures import changed_settings, changed_values
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-CONCURRENCY = 256  # requests in flight; vLLM batches those it has room for
-TIMEOUT_S = 3600.0  # of one request, waiting in vLLM's queue included; an end of vLLM is noticed at once
+CONCURRENCY = 256  # requests in flight; vLLM batches them
+TIMEOUT_S = 3600.0  # of a request, with its time in vLLM's queue; an end of vLLM is noticed at once
 RETRIES = 2
 NOT_SETTINGS = {"model_name", "cache_dir", "resolved_revision", "fingerprint", "backend", "batch_size"}
 CPU_CACHE = "VLLM_CPU_KVCACHE_SPACE"  # GiB; without it vLLM takes 92 % of the memory
 # vLLM's prompt log-probabilities can depend on the order of requests with prefix caching (vllm#42019).
 FOR_SCORING = "--no-enable-prefix-caching"
-# Settings that only transformers knows -> what to do instead.
+# Settings of transformers only -> what to do instead.
 NOT_IN_VLLM = {
     "adapter": "save the model with the adapter merged (PEFT's merge_and_unload), and name that",
     "device_map": "give vllm_args='--tensor-parallel-size N'",
@@ -57,16 +57,16 @@ NOT_IN_VLLM = {
     "token_budget": "leave it out",
     "image_max_pixels": "give vllm_args='--mm-processor-kwargs ...'",
 }
-# Arguments of `vllm serve` that MODEL and its settings say, or that make another server than ours.
+# Arguments of `vllm serve` that our settings determine, or that would break the connection.
 NOT_IN_ARGUMENTS = {"--model", "--served-model-name", "--chat-template", "--dtype", "--revision", "--tokenizer"}
 NOT_IN_ARGUMENTS |= {"--max-model-len", "--trust-remote-code", "--host", "--port", "--uds", "--api-key", "--headless"}
 NOT_IN_ARGUMENTS |= {"--nnodes", "--ssl-keyfile"}
 
 
 def require_vllm_settings(settings: HFModelSettings) -> None:
-    """Raises CulturevalError where the settings ask for what vLLM does not know, with what to do."""
-    given = [(name, remedy) for name, remedy in NOT_IN_VLLM.items() if getattr(settings, name) is not None]
-    wrong = [f"{name} is a setting of transformers, not of vLLM: {remedy}." for name, remedy in given]
+    """Raises CulturevalError, with a remedy, on settings that vLLM does not have."""
+    unknown = [(name, remedy) for name, remedy in NOT_IN_VLLM.items() if getattr(settings, name) is not None]
+    wrong = [f"{name} is a setting of transformers, not of vLLM: {remedy}." for name, remedy in unknown]
     if settings.dtype == "8bit":
         wrong.append("vLLM quantises to 4 bits as it loads, not to 8: set dtype: 4bit, or bfloat16.")
     if ":" in settings.device:
@@ -79,7 +79,7 @@ def require_vllm_settings(settings: HFModelSettings) -> None:
 
 
 def serve_options(settings: HFModelSettings) -> list[str]:
-    """The arguments of `vllm serve` after the model; ours come last, where they take precedence."""
+    """The arguments of `vllm serve` after the model; ours come last, so that they take precedence."""
     quantised = settings.dtype == "4bit"
     options = [*settings.vllm_args, "--dtype", "auto" if quantised else settings.dtype]
     options += ["--quantization", "bitsandbytes"] if quantised else []
@@ -90,7 +90,7 @@ def serve_options(settings: HFModelSettings) -> list[str]:
 
 
 class VLLMModel(openai_api.OpenAIModel):
-    """A text or vision model on a vLLM server of our own."""
+    """A text or vision model on a vLLM server that we start."""
 
     def __init__(self, config: Any) -> None:
         """Reads the settings, LightEval's or ours, and the tokenizer; the server starts with the first request.
@@ -101,7 +101,7 @@ class VLLMModel(openai_api.OpenAIModel):
         self.settings = config if isinstance(config, HFModelSettings) else read_settings(config.model_name)
         require_vllm_settings(self.settings)
         program, name = require_vllm(), self.settings.model_name
-        self._hf_config = read_config(self.settings)  # first: it resolves the revision
+        self._hf_config = read_config(self.settings)  # first, since it resolves the revision
         self._facts = model_identity(self.settings)
         self._version = vllm_version(program)
         self.config = self._server_config()
@@ -113,13 +113,13 @@ class VLLMModel(openai_api.OpenAIModel):
             {CPU_CACHE: os.environ.get(CPU_CACHE, "4")}
             | ({"CUDA_VISIBLE_DEVICES": ""} if self.settings.device == "cpu" else {}),
         )
-        self._prepare(ServerSettings(("http://127.0.0.1/v1",), key=self._server.key))  # its port comes with its start
+        self._prepare(ServerSettings(("http://127.0.0.1/v1",), key=self._server.key))  # the port is known at its start
 
     def _server_config(self) -> ServerModelConfig:
-        """The settings as those of a model on a server."""
+        """The settings as settings of a model on a server."""
         settings, tokenizer = self.settings, self.tokenizer
         special = set(tokenizer.all_special_tokens)
-        # Tags that are special tokens must not be removed before the reasoning is split off.
+        # Tags that are special tokens are needed to split off the reasoning.
         self._keeps_special = any(tag in special for pair in settings.reasoning_tags for tag in pair)
         shared = ("system_prompt", "generation_parameters", "chat_template", "add_special_tokens", "cache_dir")
         shared += ("pairwise_tokenization", "reasoning_tags", "image_placement")
@@ -131,7 +131,7 @@ class VLLMModel(openai_api.OpenAIModel):
             scoring="full",
             revision=settings.resolved_revision or settings.fingerprint,
             tokenizer=settings.tokenizer or settings.model_name,
-            # Every request generates a token, also one for the log-probabilities of its prompt.
+            # Every request generates a token, even for log-probabilities of its prompt.
             max_length=(settings.max_length or longest_sequence(self._hf_config)) - 1,
             concurrency=CONCURRENCY,
             timeout_s=TIMEOUT_S,
@@ -162,14 +162,14 @@ class VLLMModel(openai_api.OpenAIModel):
         }
 
     def run_record(self) -> dict[str, Any]:
-        """What a run's record says of this model; see `OpenAIModel.run_record`."""
+        """Fields for the run's record; see `OpenAIModel.run_record`."""
         record = super().run_record()
         settings = {**changed_values(self.settings, NOT_SETTINGS), "vllm_version": self._version}
         record["model"] |= {"backend": "vllm", "dtype": self.settings.dtype, "settings": settings}
         return record
 
     def identify(self) -> None:
-        """The server is ours: the model's files and settings say who it is."""
+        """None: the model's files and settings identify it, not the server."""
 
     @cached_property
     def _identity(self) -> dict[str, Any]:
@@ -185,27 +185,27 @@ class VLLMModel(openai_api.OpenAIModel):
 
     def _stops(self, doc: Doc) -> list[str]:
         if all_images(doc):
-            return sorted({*super()._stops(doc), *self._own_stops})
+            return sorted({*super()._stops(doc), *self._model_stops})
         of_task = stop_strings(doc, self._uses_chat, self._renderer.begins_answer(doc))
-        return sorted({text for text in [*self._generation.get("stop", []), *of_task, *self._own_stops] if text})
+        return sorted({text for text in [*self._generation.get("stop", []), *of_task, *self._model_stops] if text})
 
     @cached_property
-    def _own_stops(self) -> list[str]:
+    def _model_stops(self) -> list[str]:
         """The stop strings of the model's generation config, which vLLM does not read."""
-        return own_stop_strings(read_generation_config(self.settings))
+        return configured_stop_strings(read_generation_config(self.settings))
 
     def _image_key(self, doc: Doc) -> list[Any] | None:
         key = super()._image_key(doc)
         return key and [*key, self._chat_body(doc)]
 
     def _chat_body(self, doc: Doc) -> dict[str, Any]:
-        """Fields of a request by which the server renders a chat with images as transformers' do: BOS, no reasoning."""
+        """Fields of a request for rendering a chat with images as for transformers: BOS, no reasoning."""
         silent = self._renderer.knows_thinking and wanted_reasoning(doc) is False
         thinking = {"chat_template_kwargs": {"enable_thinking": False}} if silent else {}
         return {"add_special_tokens": self._encoder(doc).add_special_tokens, **thinking}
 
     def _tokens(self, doc: Doc, wanted: int | None) -> tuple[list[int], int]:
-        """The tokens of a text prompt, cut on the left where not one more would fit, and how many were cut."""
+        """The tokens of a text prompt, cut on the left if no further token would fit, and the number of cut ones."""
         tokens: list[int] = self._encoder(doc).tok_encode(self._prompt(doc))
         cut = len(tokens) - tokens_read(len(tokens), self.max_length + 1, wanted)
         return tokens[cut:], cut
@@ -217,10 +217,10 @@ class VLLMModel(openai_api.OpenAIModel):
         wanted = request.get(self.config.max_tokens_name)
         sent = {**request, "extra_body": {**request.get("extra_body", {}), "return_token_ids": True}}
         if self._renderer.knows_thinking and wanted_reasoning(doc) is not False:
-            sent.pop("stop", None)  # it would end the reasoning; the answer is cut when it is read
+            sent.pop("stop", None)  # it would end the reasoning; `_generated` cuts the answer
 
         async def ask(client: OpenAIClient) -> Answer:
-            tokens, _ = self._tokens(doc, wanted)  # here, so that a journalled answer costs none
+            tokens, _ = self._tokens(doc, wanted)  # not before: journalled answers need no tokens
             room = self.max_length + 1 - len(tokens)
             limit = min(wanted or room, room)
             found = await client.complete(**{**sent, "prompt": tokens, self.config.max_tokens_name: limit})
@@ -238,9 +238,9 @@ class VLLMModel(openai_api.OpenAIModel):
         return response, added
 
     def _split(self, prompt: str | list[dict[str, Any]], completion: Answer) -> tuple[str, str | None]:
-        """The text of an answer and its reasoning, whose start tag the chat template may have written."""
+        """The text of an answer and its reasoning; the chat template may have written its start tag."""
         text, tags = completion["text"], self.config.reasoning_tags
-        if "tokens" in completion:  # vLLM holds back the last ones where they end within a character
+        if "tokens" in completion:  # vLLM's text may end before an incomplete character
             text = self.tokenizer.decode(completion["tokens"], skip_special_tokens=not self._keeps_special)
         opened = next((tag for tag, _ in tags if isinstance(prompt, str) and prompt.rstrip().endswith(tag)), "")
         answer, reasoning = split_reasoning(opened + text, tags)
@@ -253,7 +253,7 @@ class VLLMModel(openai_api.OpenAIModel):
     def _ask(
         self, docs: Sequence[Doc], asked: Sequence[Mapping[str, Question]], description: str
     ) -> tuple[dict[str, Answer], dict[int, ModelResponse]]:
-        if any(key not in self._asking.journal for own in asked for key in own):
+        if any(key not in self._asking.journal for of_doc in asked for key in of_doc):
             if description == "scoring" and not self._server.runs:
                 self._server.options = [*self._server.options, FOR_SCORING]
             self._server.start()
@@ -266,6 +266,6 @@ class VLLMModel(openai_api.OpenAIModel):
             raise
 
     def cleanup(self) -> None:
-        """Called after the last answer and before the metrics: the server ends and frees its device."""
+        """Ends the server, which frees its device; called after the last answer, before the metrics."""
         self._server.stop()
         super().cleanup()

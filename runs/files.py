@@ -1,7 +1,7 @@
-"""The files of finished runs: the only place that finds and opens results and details, ours and stock LightEval's.
+"""The files of finished runs: finds and reads results and details, ours and stock LightEval's.
 
 An output folder has results/<model>/results_<date>.json and details/<model>/<date>/details_<task>_<date>.parquet.
-What cannot be read is left out by name, with the reason, and the rest goes on.
+Unreadable files are left out and listed, with the reason.
 """
 
 import json
@@ -19,19 +19,19 @@ from cultureval.tasks.catalogue import known_task
 if TYPE_CHECKING:
     import pyarrow
 
-DERIVED = b"cultureval.derived_from"  # in the metadata of a judgement's details: the details that were judged
+DERIVED = b"cultureval.derived_from"  # metadata of a judgement's details: the judged details
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A file that cannot be read, and why: a sentence."""
+    """An unreadable file, and the reason as a sentence."""
 
     file: Path
     reason: str
 
     @property
     def sentence(self) -> str:
-        """What people read."""
+        """The message for people."""
         return f"left out: {self.file}: {self.reason.removeprefix(f'{self.file}: ')}"
 
 
@@ -42,11 +42,11 @@ class ResultsFile:
     Attributes:
         path: The file.
         content: All of it.
-        scores: Task with `|k`, or average -> metric -> what the file says; None where it is undefined.
+        scores: Task with `|k`, or average -> metric -> score in the file; None where it is undefined.
         model: The model's name.
-        record: The section `cultureval`; of stock LightEval's files what they and the catalogue say of the tasks.
+        record: The section `cultureval`; for stock LightEval's files made from the file and the catalogue.
         details: Task with `|k` -> its details, where they were saved.
-        judged: Of a judgement: the details that were judged, by task.
+        judged: For a judgement: task -> the judged details.
     """
 
     path: Path
@@ -64,10 +64,10 @@ class ResultsFile:
 
 
 def find_results(path: Path) -> list[Path]:
-    """The results files of a path: one, an output folder, or a folder in or above it.
+    """The results files of a path: a file, an output folder, or a folder in or above one.
 
     Raises:
-        CulturevalError: There is no such path, or no results file in it.
+        CulturevalError: The path does not exist, or has no results file.
     """
     if not path.exists():
         raise CulturevalError(f"{path} does not exist: name the --output-dir of a run, or a file in it.")
@@ -81,12 +81,12 @@ def find_results(path: Path) -> list[Path]:
 
 
 def results_below(folder: Path) -> list[Path]:
-    """The results files in a folder and in those in it; none where there is no such folder."""
+    """The results files below a folder; [] where the folder does not exist."""
     return sorted(folder.rglob("results_*.json"))
 
 
 class _Content(BaseModel):
-    """What must be in a results file, and of which form."""
+    """The required parts of a results file, with their types."""
 
     config_general: dict[str, Any]
     results: dict[str, dict[str, float | None]]
@@ -98,14 +98,14 @@ def read_results(path: Path) -> ResultsFile:
     """Reads a results file of LightEval, with our section or without.
 
     Raises:
-        CulturevalError: It cannot be read, is of another format, or of a newer version.
+        CulturevalError: The file cannot be read, has another format, or a newer version.
     """
     try:
         content = json.loads(path.read_text(encoding="utf-8-sig"))
         known = _Content.model_validate(content)
     except ValidationError as error:
         wrong = wrong_settings(error, values=True)
-        raise CulturevalError(f"{path}: it is no results file of LightEval that we can read: {wrong}.") from error
+        raise CulturevalError(f"{path}: it is no results file of LightEval: {wrong}.") from error
     except (OSError, ValueError, RecursionError) as error:
         raise CulturevalError(
             f"{path}: it cannot be read: {described(error)}. Move it out of the folder to leave the run out."
@@ -113,7 +113,7 @@ def read_results(path: Path) -> ResultsFile:
     name = known.config_general.get("model_name") or model_folder(path) or "?"
     judged = known.config_general.get("judged")
     root = output_folder(path)
-    bases = [root / str(one) for one in judged.get("details") or ()] if root and isinstance(judged, Mapping) else []
+    bases = [root / str(place) for place in judged.get("details") or ()] if root and isinstance(judged, Mapping) else []
     scores = {
         task: {metric: None if value != value else value for metric, value in values.items()}  # nan is None
         for task, values in known.results.items()
@@ -124,20 +124,20 @@ def read_results(path: Path) -> ResultsFile:
         scores,
         escaped(str(name)),
         _record(path, known),
-        {task_of(file): file for file in own_details(path)},
+        {task_of(file): file for file in saved_details(path)},
         {task_of(file): file for file in bases if root and file.resolve().is_relative_to(root.resolve())},
     )
 
 
 def _record(path: Path, content: _Content) -> RunRecord:
-    """The section `cultureval`; without it what LightEval's own sections say. Tasks have the catalogue's headline."""
+    """The section `cultureval`, else a record from LightEval's sections. Headlines are the catalogue's."""
     record = content.cultureval
     if record is None:
         tasks = task_records(content.config_tasks, content.config_general.get("max_samples"))
         record = RunRecord(schema=0, tasks=tasks)
     if record.schema_ > SCHEMA:
         raise CulturevalError(
-            f"{path}: its section `{SECTION}` is of version {record.schema_}, ours is {SCHEMA}: update it."
+            f"{path}: its section `{SECTION}` has version {record.schema_}, newer than {SCHEMA}: update cultureval."
         )
     found = {}
     for name, task in record.tasks.items():
@@ -151,10 +151,10 @@ def read_details(file: Path, paths: Sequence[str] | None = None) -> "pyarrow.Tab
     """Reads a details file: columns `doc`, `metric`, `model_response`.
 
     Args:
-        paths: Only these columns, and columns within them (`doc.specific.cluster`), where there are such; None: all.
+        paths: Columns to read, also nested ones (`doc.specific.cluster`), where the file has them; None: all.
 
     Raises:
-        CulturevalError: It cannot be read, or is not a details file of LightEval.
+        CulturevalError: The file cannot be read, or is not a details file of LightEval.
     """
     import pyarrow
     import pyarrow.parquet
@@ -166,12 +166,12 @@ def read_details(file: Path, paths: Sequence[str] | None = None) -> "pyarrow.Tab
     except (OSError, pyarrow.ArrowException) as error:
         raise CulturevalError(f"{file} cannot be read as details of LightEval: {described(error)}.") from error
     if missing := sorted({"doc", "metric", "model_response"} - set(names)):
-        raise CulturevalError(f"{file} is not a details file of LightEval: it lacks {', '.join(missing)}.")
+        raise CulturevalError(f"{file} is not a details file of LightEval: {', '.join(missing)} is missing.")
     return table
 
 
-def own_details(results: Path) -> list[Path]:
-    """The details that were written with a results file; [] where it is in no output folder."""
+def saved_details(results: Path) -> list[Path]:
+    """The details files of a results file; [] where it is in no output folder."""
     root, model = output_folder(results), model_folder(results)
     if root is None or model is None:
         return []
@@ -189,11 +189,11 @@ def date_of(results: Path) -> str:
 
 
 def output_folder(results: Path) -> Path | None:
-    """The output folder that a results file is in; None where it is in none."""
+    """The output folder of a results file; None where there is none."""
     return next((folder.parent for folder in results.absolute().parents if folder.name == "results"), None)
 
 
 def model_folder(results: Path) -> str | None:
-    """The model's folder of a results file, below `results` of its output folder; None where it is in none."""
+    """A results file's folder below `results` of its output folder; None without an output folder."""
     root = output_folder(results)
     return results.absolute().parent.relative_to(root / "results").as_posix() if root else None

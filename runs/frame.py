@@ -1,14 +1,14 @@
-"""The frame: one table of item scores, from which everything that is said of runs is computed.
+"""The frame: a table of item scores, from which all statistics of runs are computed.
 
 Columns: run, task (with `|k`), metric, item, cluster, num, den, sums, reason. A task's score is sum(num) / sum(den):
 
-- `den` is how often an item counts: 1 in a mean, the captions of an image in a recall, "Q+ was right" in CFHR. 0: the
+- `den` is the weight of an item: 1 in a mean, the captions of an image in a recall, "Q+ was right" in CFHR. 0: the
   metric does not apply to the item.
-- `num` is what it adds to the sum; nan where it has no score, and `reason` says why.
-- `sums` is what it adds to a corpus score (BLEU, chrF, F1), an array [P]; None elsewhere. The score is a function of
-  the sum of rows (`Declared.of_sums`).
-- `cluster` is what items share, a name that is the same in all tasks of the same data: an image, a poem, a request in
-  several dialects. An item that shares nothing is its own cluster.
+- `num` is its share of the sum; nan for an item without a score, with a `reason`.
+- `sums` is its share of a corpus score (BLEU, chrF, F1), an array [P]; None elsewhere. The score is a function of the
+  sum of rows (`Declared.of_sums`).
+- `cluster` names an image, a poem, or a request in several dialects that items share, alike in all tasks of the same
+  data. Any other item is its own cluster.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -32,30 +32,34 @@ if TYPE_CHECKING:
 SCORE = ["run", "task", "metric"]
 COLUMNS = [*SCORE, "item", "cluster", "num", "den", "sums", "reason"]
 NAMED = (*SCORE, "item", "cluster", "reason")  # the columns of names
-NAMES = ("id", "source_row", "task_id")  # fields of `doc.specific` that name a row, the first that all rows have
+NAMES = (
+    "id",
+    "source_row",
+    "task_id",
+)  # fields of `doc.specific` for names of rows: the first that all rows have
 FIELDS = ("item_id", "direction", "cluster", "unscored")
 NO_SCORE = "no score"
 Parts = Mapping[tuple[str, str], float]  # (task with `|k`, metric) -> weight; the weights of an average sum to 1
 
 
 def read_items(file: Path, task: str, judgements: Sequence[Path] = ()) -> dict[str, Any]:
-    """The rows of the frame of one task of one run, as columns without `run`: arrays and lists of one length.
+    """The rows of the frame of one task of a run, as columns without `run`: arrays and lists of equal length.
 
     Args:
         file: Its details, ours or stock LightEval's.
         task: With `|k`.
-        judgements: Later details with the same rows and a judge's metrics, the oldest first; the newest wins.
+        judgements: Later details with the same rows and a judge's metrics, the oldest first; the newest counts.
 
     Raises:
-        CulturevalError: A file is no details file, has no score, or a judgement is of other rows.
+        CulturevalError: A file is no details file, has no score, or a judgement has other rows.
     """
     items, clusters, parts = _file_parts(file, task)
     for later in judgements:
-        others, _, added = _file_parts(later, task)
-        place = {name: at for at, name in enumerate(others)}
+        judged, _, added = _file_parts(later, task)
+        place = {name: at for at, name in enumerate(judged)}
         if unknown := place.keys() - set(items):
             raise CulturevalError(
-                f"{later} judges the item {min(unknown)!r}, which {file} has not: judge the run again."
+                f"{later} judges the item {min(unknown)!r}, which is not in {file}: judge the run again."
             )
         order = np.array([place.get(name, -1) for name in items])
         parts |= {metric: part.on(order) for metric, part in added.items()}
@@ -78,13 +82,13 @@ def frame_of(columns: Sequence[Mapping[str, Any]], run: str) -> "pandas.DataFram
     """The frame of a run from the columns of its tasks, with names as categories."""
     import pandas
 
-    made: dict[str, Any] = {"run": pandas.Categorical([run] * sum(len(one["num"]) for one in columns))}
+    made: dict[str, Any] = {"run": pandas.Categorical([run] * sum(len(part["num"]) for part in columns))}
     for name in COLUMNS[1:]:
         if name in ("num", "den"):
-            made[name] = np.concatenate([np.zeros(0), *(one[name] for one in columns)])
+            made[name] = np.concatenate([np.zeros(0), *(part[name] for part in columns)])
             continue
         values = np.empty(len(made["run"]), object)
-        values[:] = [value for one in columns for value in one[name]]
+        values[:] = [value for part in columns for value in part[name]]
         made[name] = values if name == "sums" else pandas.Categorical(values)
     return pandas.DataFrame(made)
 
@@ -98,15 +102,15 @@ class _Part(NamedTuple):
     reason: NDArray[np.object_]
 
     def on(self, order: NDArray[np.int64]) -> "_Part":
-        """The part of rows in another order; -1: a row that was not judged."""
-        lacking = order < 0
-        num, den = np.where(lacking, np.nan, self.num[order]), np.where(lacking, 1.0, self.den[order])
+        """These scores in another order of rows; -1: a row that was not judged."""
+        missing = order < 0
+        num, den = np.where(missing, np.nan, self.num[order]), np.where(missing, 1.0, self.den[order])
         sums = None if self.sums is None else [None if at < 0 else self.sums[at] for at in order]
-        return _Part(num, den, sums, np.where(lacking, "not judged", self.reason[order]))
+        return _Part(num, den, sums, np.where(missing, "not judged", self.reason[order]))
 
 
 def _file_parts(file: Path, task: str) -> tuple[list[str], list[str], dict[str, _Part]]:
-    """The items and clusters of a file's rows, and what each of its metrics is made of."""
+    """The items and clusters of a file's rows, and the parts of each metric."""
     table = read_details(file, ["metric", "doc.id", *(f"doc.specific.{name}" for name in (*NAMES, *FIELDS))])
     fields = {name: leaf(table, f"doc.specific.{name}") for name in (*NAMES, *FIELDS)}
     known = {name: column.to_pylist() for name, column in fields.items() if column is not None}
@@ -118,9 +122,9 @@ def _file_parts(file: Path, task: str) -> tuple[list[str], list[str], dict[str, 
     clusters = [f"{data} {name}" if name else f"{task} {item}" for name, item in zip(shared, items, strict=True)]
     unscored = np.array([reason or "" for reason in known.get("unscored", nothing)], object)
     parts = dict(_parts(table, unscored))
-    if lacking := [name for name, part in parts.items() if part.sums is None and of_sums(task, name)]:
+    if missing := [name for name, part in parts.items() if part.sums is None and of_sums(task, name)]:
         raise CulturevalError(
-            f"{file} lacks {lacking[0]}{SUMS}, what {lacking[0]} is made of: score the answers again."
+            f"{file} has no {missing[0]}{SUMS}, from which {missing[0]} is computed: score the answers again."
         )
     return items, clusters, parts
 
@@ -138,15 +142,15 @@ def _parts(table: "pyarrow.Table", unscored: NDArray[np.object_]) -> Iterable[tu
         den = np.ones(len(values)) if weights is None else np.nan_to_num(weights, nan=1.0)
         num = np.where(den == 0, 0.0, values * den)
         of_rows = columns.get(name + SUMS)
-        sums = None if of_rows is None else [one and np.array(one, np.float64) for one in of_rows.to_pylist()]
-        judged = max((one for one in verdicts if verdicts[one] and name.startswith(f"{one}_")), key=len, default="")
+        sums = None if of_rows is None else [row and np.array(row, np.float64) for row in of_rows.to_pylist()]
+        judged = max((key for key in verdicts if verdicts[key] and name.startswith(f"{key}_")), key=len, default="")
         why = np.array(verdicts[judged], object) if judged else np.full(len(values), NO_SCORE, object)
         reason = np.where(np.isnan(num), np.where(unscored != "", unscored, why), "")
         yield name, _Part(num, den, sums, reason)
 
 
 def _numbers(column: "pyarrow.ChunkedArray | None") -> Floats | None:
-    """A metric of all rows, nan for none; None of what is no number, such as a verdict."""
+    """A metric of all rows, nan for none; None if it is not numeric, such as a verdict."""
     import pyarrow
     import pyarrow.compute as compute
 
@@ -158,7 +162,7 @@ def _numbers(column: "pyarrow.ChunkedArray | None") -> Floats | None:
 
 
 def _outcomes(column: "pyarrow.ChunkedArray | None") -> list[str]:
-    """The outcome of each verdict of a judge; [] of another column."""
+    """The outcome of each verdict of a judge; [] for other columns."""
     import pyarrow
     import pyarrow.compute as compute
 
@@ -168,15 +172,15 @@ def _outcomes(column: "pyarrow.ChunkedArray | None") -> list[str]:
 
 
 def row_names(columns: Mapping[str, Sequence[Any]], count: int) -> list[str]:
-    """Names that tell the rows of a task apart, the same in every run of the same data.
+    """Unique names of the rows of a task, the same in every run of the same data.
 
     Args:
-        columns: The fields of `doc.specific` that are in `NAMES`, and `item_id` and `direction`; a field may be absent.
-        count: Of rows.
+        columns: Fields of `doc.specific`: those in `NAMES`, `item_id` and `direction`; a field may be absent.
+        count: Number of rows.
 
     Returns:
-        The id of the data, with a direction of retrieval before it, and a count behind it where it is not the first of
-        its name; `FILE row N` where that is a place in a file; `row N` where the data have no ids. Rows count from 1.
+        The id in the data, after a direction of retrieval if there is one, and with a count from the second of a name
+        on; `FILE row N` for a place in a file; `row N` for data without ids. Rows count from 1.
     """
     known = [name for name in NAMES if columns.get(name) and None not in columns[name]]
     values = columns[known[0]] if known else [f"row {place + 1}" for place in range(count)]
@@ -202,7 +206,7 @@ def leaf(table: "pyarrow.Table", path: str) -> "pyarrow.ChunkedArray | None":
     import pyarrow
     import pyarrow.compute as compute
 
-    first, *rest = path.split(".") if path.startswith("doc.") else path.split(".", 1)  # metrics' names may have dots
+    first, *rest = path.split(".") if path.startswith("doc.") else path.split(".", 1)  # names of metrics may have dots
     if first not in table.column_names:
         return None
     column = table[first]
@@ -214,13 +218,13 @@ def leaf(table: "pyarrow.Table", path: str) -> "pyarrow.ChunkedArray | None":
 
 
 def of_sums(task: str, metric: str) -> Callable[[Floats], Floats] | None:
-    """The function [..., P] -> [...] of a corpus score; None of a mean or a ratio."""
+    """The function [..., P] -> [...] of a corpus score; None for a mean or a ratio."""
     declared = declared_metric(task, metric)
     return load_attribute(declared.of_sums) if declared and declared.of_sums else None
 
 
 def ends(task: str, metric: str) -> tuple[float, float]:
-    """The worst and the best score of a metric as it is declared; infinite, and higher is better, where it is not."""
+    """The declared worst and best score of a metric; minus and plus infinity if it is not declared."""
     declared = declared_metric(task, metric)
     if declared is None:
         return -np.inf, np.inf

@@ -1,4 +1,4 @@
-"""Runs, loaded: the newest results of each model, version and settings, with the scores that their items give.
+"""Loading of runs: the newest results of each model, version and settings, with scores from their items.
 
 >>> from cultureval import load_results
 >>> results = load_results("results")
@@ -30,12 +30,12 @@ from cultureval.tasks.catalogue import all_tasks, name_and_shots
 if TYPE_CHECKING:
     import pandas
 
-DIFFERS = 1e-6  # by which a file's score may differ from that of its items, relative to itself where that is above 1
+DIFFERS = 1e-6  # allowed difference between scores of a file and of its items, relative for scores above 1
 ERROR = "_stderr"
 
 
 class Difference(NamedTuple):
-    """A score that a results file states otherwise than its items give."""
+    """A score of a results file that differs from the score of its items."""
 
     task: str
     metric: str
@@ -44,12 +44,12 @@ class Difference(NamedTuple):
 
 
 class Run:
-    """A model in one way of running it: the newest results of each of its tasks.
+    """A model with its settings: the newest results of each task.
 
     Attributes:
-        name: The model's name, with what tells it from other runs that were loaded with it.
+        name: The model's name, with its differences from other loaded runs of the model.
         model: The model's name in results files.
-        file: The newest results file; `date` its date, `content` what it says.
+        file: The newest results file; `date` is its date, `content` its content.
         files: Task with `|k` -> its results file.
         details: Task with `|k` -> its details, where they were saved.
         judgements: Task with `|k` -> later details with judges' verdicts, the oldest first.
@@ -57,18 +57,20 @@ class Run:
     """
 
     def __init__(self, files: Sequence[ResultsFile], judgements: Sequence[ResultsFile] = ()) -> None:
-        """Takes the files of one model and way, the newest first, and later judgements of them, the oldest first."""
+        """Takes the files of a model and its settings, the newest first, and their judgements, the oldest first."""
         self.name = self.model = files[0].model
         self.file, self.date, self.content = files[0].path, files[0].date, files[0].content
         self._sources = {task: file for file in files[::-1] for task in _tasks_of(file)}
         self.files = {task: file.path for task, file in self._sources.items()}
         self.details = {task: file.details[task] for task, file in self._sources.items() if task in file.details}
         self.judgements: dict[str, list[Path]] = {}
-        self._judges = [one for one in judgements if set(one.judged.values()) & set(self.details.values())]
-        for one in self._judges:
-            for task, base in one.judged.items():
-                if self.details.get(task) == base and task in one.details:
-                    self.judgements.setdefault(task, []).append(one.details[task])
+        self._judges = [
+            judgement for judgement in judgements if set(judgement.judged.values()) & set(self.details.values())
+        ]
+        for judgement in self._judges:
+            for task, base in judgement.judged.items():
+                if self.details.get(task) == base and task in judgement.details:
+                    self.judgements.setdefault(task, []).append(judgement.details[task])
         self.record = _merged([*files, *self._judges[::-1]], self._sources)
 
     @cached_property
@@ -78,7 +80,7 @@ class Run:
 
     @cached_property
     def unverified(self) -> dict[str, str]:
-        """Task with `|k` -> why its scores are the file's alone: its details are not there, or cannot be read."""
+        """Task with `|k` -> why its scores cannot be computed from items: details are missing or unreadable."""
         return self._read[1]
 
     @cached_property
@@ -86,31 +88,31 @@ class Run:
         columns, unverified = [], {}
         for task in self.files:
             if task not in self.details:
-                unverified[task] = "its details were not saved, or are not there"
+                unverified[task] = "its details were not saved, or are missing"
                 continue
             details, judgements = self.details[task], self.judgements.get(task, ())
             try:
                 columns.append(read_items(details, task, judgements))
             except CulturevalError as error:
                 why = str(error)
-                for file in (details, *judgements):  # pages show it: no folders of this machine
+                for file in (details, *judgements):  # pages show the reason, without folders of this machine
                     why = why.replace(str(file), file.name)
                 unverified[task] = why.rstrip(".")
         return frame_of(columns, self.name), unverified
 
     @cached_property
     def scores(self) -> dict[str, dict[str, Score]]:
-        """Task with `|k` -> metric -> its score: of its items, or of the file where the task is unverified."""
+        """Task with `|k` -> metric -> score, from the items, or from the file if the task is unverified."""
         found: dict[str, dict[str, Score]] = {task: {} for task in self.files}
         counts = counts_of(self.items, ["task", "metric"])
-        for (task, metric), one in self._influences.items():
-            found[task][metric] = score_of(one, counts[task, metric], ends(task, metric))
+        for (task, metric), influence in self._influences.items():
+            found[task][metric] = score_of(influence, counts[task, metric], ends(task, metric))
         for task in self.unverified:
             found[task] = self._of_file(task)
         return found
 
     def release(self) -> None:
-        """Drops the frame from memory; scores stay, and the frame is read again where it is asked for."""
+        """Drops the frame from memory; scores stay, and the next use reads the frame again."""
         import pyarrow
 
         _ = self.scores, self.differs
@@ -120,7 +122,7 @@ class Run:
 
     @cached_property
     def _influences(self) -> dict[tuple[str, str], Influence]:
-        return {(task, metric): one for (_, task, metric), one in influences(self.items).items()}
+        return {(task, metric): influence for (_, task, metric), influence in influences(self.items).items()}
 
     def _of_file(self, task: str) -> dict[str, Score]:
         values, known = self._sources[task].scores.get(task, {}), self.record.tasks.get(task)
@@ -133,7 +135,7 @@ class Run:
 
     @cached_property
     def differs(self) -> list[Difference]:
-        """The scores that files state otherwise than their items give."""
+        """The scores of files that differ from the scores of their items."""
         found = []
         for task, scores in self.scores.items():
             stated = {} if task in self.unverified else self._sources[task].scores.get(task, {})
@@ -163,7 +165,7 @@ class Run:
         return found.error if found else None
 
     def mean(self, parts: Parts) -> Score | None:
-        """The weighted average of scores of tasks; None without one of them; unverified ones have no error."""
+        """The weighted average of scores; None if one is missing. It has no error if a task is unverified."""
         scores = {place: self.scores.get(place[0], {}).get(place[1]) for place in parts}
         if not parts or None in scores.values():
             return None
@@ -178,15 +180,15 @@ class Run:
 
     @cached_property
     def _inapplicable(self) -> set[tuple[str, str]]:
-        """The metrics that apply to no item of their task (dialectal fidelity of English): no average has them."""
+        """Metrics that apply to no item of their task (dialectal fidelity of English), left out of averages."""
         most = self.items.groupby(["task", "metric"], observed=True)["den"].max()
         return set(most.index[most == 0])
 
     def _counts(self, parts: Parts) -> tuple[int, int]:
-        """The items with a score, and the items asked: an item with several metrics counts once."""
+        """The items with a score, and all asked items; an item with several metrics counts once."""
         scores = [self.scores[task][metric] for task, metric in parts]
         if len({task for task, _ in parts}) == len(parts):
-            return sum(one.n for one in scores), sum(one.asked for one in scores)
+            return sum(score.n for score in scores), sum(score.asked for score in scores)
         return counts_of(items_of(self.items, parts), ["run"])[self.name]
 
     def tasks_of(self, suite: str) -> list[TaskRecord]:
@@ -195,7 +197,7 @@ class Run:
 
 
 class Results(NamedTuple):
-    """What was loaded: runs, the newest first, and the files that could not be read."""
+    """Loaded runs, the newest first, and unreadable files."""
 
     runs: list[Run]
     left_out: list[LeftOut]
@@ -214,10 +216,10 @@ def load(*paths: str | Path, strict: bool = False) -> Results:
 
     Args:
         *paths: Output folders, folders in them, or results files; a file stands for its run alone.
-        strict: Whether a file that cannot be read stops; else it is left out, and named.
+        strict: Whether an unreadable file is an error; else it is listed in `left_out`.
 
     Raises:
-        CulturevalError: A path has no results file that can be read; the reasons of all are told.
+        CulturevalError: There is no readable results file; the message has all reasons.
     """
     files: dict[Path, ResultsFile] = {}
     left_out: list[LeftOut] = []
@@ -226,38 +228,38 @@ def load(*paths: str | Path, strict: bool = False) -> Results:
             files[file] = read_results(file)
         except CulturevalError as error:
             left_out.append(LeftOut(file, str(error)))
-    runs = [one for one in files.values() if not one.judged]
-    judgements = sorted((one for one in files.values() if one.judged), key=lambda one: one.date)
+    runs = [results for results in files.values() if not results.judged]
+    judgements = sorted((results for results in files.values() if results.judged), key=lambda results: results.date)
     known = {details for run in runs for details in run.details.values()}
-    for one in judgements:
-        if not known & set(one.judged.values()):
-            left_out.append(LeftOut(one.path, "it judges a run that is not there: name the run's folder."))
+    for judgement in judgements:
+        if not known & set(judgement.judged.values()):
+            left_out.append(LeftOut(judgement.path, "it judges a run that was not found: name the run's folder."))
     if not runs or (strict and left_out):
-        raise CulturevalError("\n".join(one.sentence for one in left_out) or f"{paths} has no results.")
-    ways: dict[tuple[Any, ...], list[ResultsFile]] = {}
-    for one in sorted(runs, key=lambda file: file.date, reverse=True):
-        ways.setdefault((one.model, *facts_of(one.record).values()), []).append(one)
-    found = [Run(of_way, judgements) for of_way in ways.values()]
-    name_apart(found)
+        raise CulturevalError("\n".join(entry.sentence for entry in left_out) or f"{paths} has no results.")
+    by_settings: dict[tuple[Any, ...], list[ResultsFile]] = {}
+    for results in sorted(runs, key=lambda results: results.date, reverse=True):
+        by_settings.setdefault((results.model, *facts_of(results.record).values()), []).append(results)
+    found = [Run(of_model, judgements) for of_model in by_settings.values()]
+    set_unique_names(found)
     return Results(found, left_out)
 
 
 def _with_judgements(path: Path) -> list[Path]:
-    """The results files of a path; of a single file also those beside it that judge its answers."""
+    """The results files of a path; for a single file also its judgements in the same folder."""
     files = find_results(path)
     if not path.is_file():
         return files
-    own = set(read_results(path).details.values())
+    details = set(read_results(path).details.values())
     beside = (
         other
         for other in sorted(path.parent.glob("results_*.json"))
         if other != path and b'"judged"' in other.read_bytes()
     )
-    return [path, *(other for other in beside if own & set(read_results(other).judged.values()))]
+    return [path, *(other for other in beside if details & set(read_results(other).judged.values()))]
 
 
 def facts_of(record: RunRecord) -> dict[str, str]:
-    """What tells two ways of running a model of one name apart; "" is not told."""
+    """The facts in which runs of one model name may differ; "" if unknown."""
     model = record.model
     limits = sorted({str(task.limit) for task in record.tasks.values() if task.limit is not None})
     return {
@@ -271,14 +273,15 @@ def facts_of(record: RunRecord) -> dict[str, str]:
     }
 
 
-def name_apart(runs: Sequence[Run]) -> None:
-    """Gives each run a name of its own: the model's, in brackets the first facts that differ, else the date."""
+def set_unique_names(runs: Sequence[Run]) -> None:
+    """Gives runs unique names: the model's, and in brackets the first facts that differ, else the date."""
     for model in dict.fromkeys(run.model for run in runs):
         alike = {run: facts_of(run.record) for run in runs if run.model == model}
-        differing = [name for name in facts_of(runs[0].record) if len({own[name] for own in alike.values()}) > 1][:2]
-        for run, own in alike.items():
-            told = ", ".join(f"{name} {own[name][:24] or 'not told'}" for name in differing) or run.date
-            run.name = f"{model} ({told})" if len(alike) > 1 else model
+        names = facts_of(runs[0].record)
+        differing = [name for name in names if len({facts[name] for facts in alike.values()}) > 1][:2]
+        for run, facts in alike.items():
+            suffix = ", ".join(f"{name} {facts[name][:24] or 'unknown'}" for name in differing) or run.date
+            run.name = f"{model} ({suffix})" if len(alike) > 1 else model
         for name, count in Counter(run.name for run in alike).items():
             same = [run for run in alike if run.name == name]
             for number, run in enumerate(same if count > 1 else ()):
@@ -286,22 +289,22 @@ def name_apart(runs: Sequence[Run]) -> None:
 
 
 def _tasks_of(file: ResultsFile) -> Iterable[str]:
-    """The tasks with `|k` that a file has scores of: those of its record, and other packages' with details."""
+    """The tasks with `|k` and scores of a file, from its record and its details."""
     scores = file.scores
     return [name for name in dict.fromkeys([*file.record.tasks, *file.details]) if name in scores]
 
 
 def _merged(files: Sequence[ResultsFile], sources: Mapping[str, ResultsFile]) -> RunRecord:
-    """The newest record, with each task's from its own file, and all signatures and left out tasks of these files."""
+    """The newest record, with task records of each task's file, and all signatures and missing tasks."""
     tasks = {name: record for name in in_order(sources) if (record := sources[name].record.tasks.get(name))}
-    signatures = {one.group: one for file in files[::-1] for one in file.record.signatures}
+    signatures = {signature.group: signature for file in files[::-1] for signature in file.record.signatures}
     missing = {name: None for file in files for name in file.record.missing if f"{name}|0" not in sources}
     changed = {"tasks": tasks, "signatures": tuple(signatures.values()), "missing": tuple(missing)}
     return files[0].record.model_copy(update=changed)
 
 
 def members_of(name: str, tasks: Iterable[str]) -> list[str] | None:
-    """The tasks with `|k` that an average is of: those of a group, or all of a declared mean; None of another name."""
+    """The tasks with `|k` of an average: of a group, or of a declared mean; None for other names."""
     bare, shots = name_and_shots(name)
     group, sign, kind = bare.partition(":_")
     if not sign:

@@ -1,4 +1,4 @@
-"""Differences between runs on the same items, and ranks of runs: both with missing items as the worst score."""
+"""Differences and ranks of runs on the same items; a missing item counts as the worst score."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,22 +16,22 @@ if TYPE_CHECKING:
 
 DRAWS = 10_000  # random swaps of a permutation test
 AT_ONCE = 250  # of them
-Cells = tuple[NDArray[np.int64], Floats]  # of a score: the numbers of its clusters, and their num and den in two runs
+Cells = tuple[NDArray[np.int64], Floats]  # of a score: ids of its clusters, and their num and den in two runs
 
 
 class Pair(NamedTuple):
     """A difference of two runs on the same items.
 
     Attributes:
-        difference: Of the first minus the second.
-        error: Its standard error; None where no item differs, or the clusters do not tell it.
-        low: Lower end of the 95% interval; `high` its upper end; None without an error.
+        difference: The first minus the second.
+        error: Its standard error; None where no item differs, or it cannot be estimated.
+        low: Lower end of the 95% confidence interval; `high` is its upper end; None without an error.
         p: Two-sided p-value.
         test: "McNemar mid-p", "permutation", "jackknife" (corpus scores) or "identical".
-        items: Items that either was asked, and that count in either's score.
+        items: Items that count in the score of at least one run.
         clusters: Clusters of these items.
         differ: Clusters on which the runs differ.
-        missing: Items that each of the two has no score of, which count as the worst.
+        missing: Number of items without a score in each run, which count as the worst.
     """
 
     difference: float
@@ -47,7 +47,7 @@ class Pair(NamedTuple):
 
 
 class Ranked(NamedTuple):
-    """A run's place: its score with missing items filled, its rank, and the 95% interval of the rank (1: the best)."""
+    """A run with its score (missing items count as the worst), rank (1: the best), and 95% interval of the rank."""
 
     run: str
     score: Score
@@ -57,11 +57,12 @@ class Ranked(NamedTuple):
 
 
 def pair(items: "pandas.DataFrame", a: str, b: str, parts: Parts, draws: int = DRAWS, seed: int = 0) -> Pair | None:
-    """The first run minus the second in an average of scores, of the items that either was asked.
+    """The first run minus the second in an average of scores, on the items of either run.
 
-    The variance is that of the clusters' differences times 1 + 2 / k, of k clusters that differ: for right and wrong
-    answers Bonett and Price's (2012), one more pair each way. p is McNemar's mid-p for right and wrong answers of one
-    task without clusters, else of a permutation that swaps the runs on random clusters; of corpus scores Student's.
+    The variance is the clusters' variance of differences times 1 + 2 / k, with k clusters that differ. For right and
+    wrong answers this is Bonett and Price's (2012): one more pair each way. p is McNemar's mid-p for right and wrong
+    answers of one task without clusters, and Student's for corpus scores. Otherwise a permutation test swaps the runs
+    on random clusters.
 
     Args:
         items: The frame.
@@ -69,27 +70,27 @@ def pair(items: "pandas.DataFrame", a: str, b: str, parts: Parts, draws: int = D
         draws: Random swaps of the permutation test.
 
     Returns:
-        None where a run lacks a part, or a missing item has no worst score.
+        None where a run has no score of a part, or a missing item has no worst score.
     """
     from scipy.special import stdtr, stdtrit
 
-    own = items_of(items[items["run"].isin([a, b])], parts)
-    filled = fill(own)
+    of_parts = items_of(items[items["run"].isin([a, b])], parts)
+    filled = fill(of_parts)
     both = complete(influences(filled, alike=False), parts)
     if len(both) < 2:
         return None
     left, right = (average(both[run], list(parts.values())) for run in (a, b))
     gap = left.value - right.value
-    cells = [aligned(two, [one.sums for one in two]) for two in zip(both[a], both[b], strict=True)]
+    cells = [aligned(two, [part.sums for part in two]) for two in zip(both[a], both[b], strict=True)]
     unlike = [clusters[(np.abs(sums[:, 0] - sums[:, 1]) > TINY).any(axis=1)] for clusters, sums in cells]
-    differ, (asked, missing) = len(np.unique(np.concatenate(unlike))), _asked_and_missing(own, filled, a, b)
+    differ, (asked, missing) = len(np.unique(np.concatenate(unlike))), _asked_and_missing(of_parts, filled, a, b)
     clusters, adds = aligned([left, right], [left.add, right.add])
     if not differ:
         return Pair(gap, None, None, None, 1.0, "identical", asked, len(clusters), 0, missing)
     error = math.sqrt(float(np.square(adds[:, 0] - adds[:, 1]).sum()) * (1 + 2 / differ))
     corpus = any(of_sums(*place) for place in parts)
     p_value, test = (1.0, "jackknife") if corpus else _tested(cells, list(parts.values()), gap, asked, draws, seed)
-    if not error > TINY:  # a score of a single cluster has none; clusters that all differ alike do not vary
+    if not error > TINY:  # a single cluster, or clusters that all differ alike
         return Pair(gap, None, None, None, p_value, test, asked, len(clusters), differ, missing)
     df, (worst, best) = _least_df([left, right]), ends(*next(iter(parts)))
     reach, widest = float(stdtrit(df, 0.975)) * error, abs(best - worst) if np.isfinite(best - worst) else math.inf
@@ -99,24 +100,24 @@ def pair(items: "pandas.DataFrame", a: str, b: str, parts: Parts, draws: int = D
 
 
 def _asked_and_missing(
-    own: "pandas.DataFrame", filled: "pandas.DataFrame", a: str, b: str
+    chosen: "pandas.DataFrame", filled: "pandas.DataFrame", a: str, b: str
 ) -> tuple[int, tuple[int, int]]:
-    """The items that count in either run's score, and those that each run has no score of."""
+    """The number of items that count in either score, and of items without a score in each run."""
     asked = {*_items(filled[(filled["den"] > 0).to_numpy()])}
-    scored = own[(own["num"].notna() | (own["den"] == 0)).to_numpy()]
+    scored = chosen[(chosen["num"].notna() | (chosen["den"] == 0)).to_numpy()]
     first, second = (len(asked.difference(_items(scored[(scored["run"] == run).to_numpy()]))) for run in (a, b))
     return len(asked), (first, second)
 
 
 def _items(frame: "pandas.DataFrame") -> Iterator[tuple[str, str]]:
-    """The tasks and items of a frame: an item with several metrics is one."""
+    """(Task, item) of each row of a frame."""
     return frame[["task", "item"]].itertuples(index=False, name=None)
 
 
 def _tested(
     cells: Sequence[Cells], weights: Sequence[float], gap: float, asked: int, draws: int, seed: int
 ) -> tuple[float, str]:
-    """P and its test; arguments as of `permutation`, and the items that were asked."""
+    """The p-value and the test's name; arguments as of `permutation`, and the number of asked items."""
     sums = cells[0][1]
     if len(cells) == 1 and len(sums) == asked and np.isin(sums[..., 0], (0, 1)).all() and (sums[..., 1] == 1).all():
         first, second = (int((sign * (sums[:, 0, 0] - sums[:, 1, 0]) > 0).sum()) for sign in (1, -1))
@@ -126,19 +127,19 @@ def _tested(
 
 def aligned(found: Sequence[Influence], values: Sequence[Floats]) -> tuple[NDArray[np.int64], Floats]:
     """The clusters [G] of a score in M runs, and values of their clusters as [G, M, ...], 0 where a run has none."""
-    names, rows = np.unique(np.concatenate([one.clusters for one in found]), return_inverse=True)
+    names, rows = np.unique(np.concatenate([score.clusters for score in found]), return_inverse=True)
     table = np.zeros((len(names), len(found), *values[0].shape[1:]))
-    table[rows, np.repeat(np.arange(len(found)), [len(one.clusters) for one in found])] = np.concatenate(values)
+    table[rows, np.repeat(np.arange(len(found)), [len(score.clusters) for score in found])] = np.concatenate(values)
     return names, table
 
 
 def _least_df(averages: Iterable[Influence]) -> float:
-    """The least degrees of freedom of some averages, at least 1."""
-    return min((one.df for one in averages if one.df >= 1), default=1e9)
+    """The least degrees of freedom of averages that have at least 1."""
+    return min((score.df for score in averages if score.df >= 1), default=1e9)
 
 
 def mcnemar(only_first: int, only_second: int) -> float:
-    """McNemar's mid-p, two-sided (Fagerland, Lydersen and Laake 2013), of items that only one of two has right."""
+    """McNemar's two-sided mid-p (Fagerland, Lydersen and Laake 2013), from items that only one run has right."""
     from scipy.stats import binom
 
     fewer, pairs = min(only_first, only_second), only_first + only_second
@@ -148,13 +149,13 @@ def mcnemar(only_first: int, only_second: int) -> float:
 
 
 def permutation(cells: Sequence[Cells], weights: Sequence[float], gap: float, draws: int, seed: int) -> float:
-    """The two-sided p-value of swapping two runs on random clusters; ties count half, and no difference is 1.
+    """The two-sided p-value of swapping two runs on random clusters; ties count half; 1 for no difference.
 
     Args:
-        cells: Of each score the numbers of its clusters [G], which are swapped in all scores at once, and the num and
-            den of each in each run [G, 2, 2].
+        cells: For each score the ids of its clusters [G], swapped in all scores at once, and their num and den in each
+            run [G, 2, 2].
         weights: Of the scores.
-        gap: The difference that was seen.
+        gap: The observed difference.
     """
     if abs(gap) <= 1e-9:
         return 1.0
@@ -176,45 +177,46 @@ def permutation(cells: Sequence[Cells], weights: Sequence[float], gap: float, dr
 def ranks(
     items: "pandas.DataFrame", parts: Parts, level: float = 0.95, draws: int = 4000, seed: int = 0
 ) -> list[Ranked]:
-    """Runs by an average, with intervals of ranks that hold all together (Mogstad, Romano, Shaikh and Wilhelm 2024).
+    """Runs ranked by an average, with simultaneous intervals of ranks (Mogstad, Romano, Shaikh and Wilhelm 2024).
 
-    Two runs are told apart where their studentised difference exceeds the level's quantile of the largest of all pairs.
-    A multiplier bootstrap with normal multipliers draws the averages from a normal distribution with the covariance of
-    the clusters' influences: that is drawn, over a chi of few clusters (Student). Variances are those of `pair`.
+    A pair differs significantly where its studentised difference exceeds a quantile of the largest difference of all
+    pairs. A multiplier bootstrap draws the averages from a normal distribution with the covariance of the clusters'
+    influences, divided by a chi variable where clusters are few (Student). Variances are as in `pair`.
 
     Args:
         items: The frame of runs that may be compared.
         parts: The scores and their weights; their metrics have one range.
 
     Returns:
-        The best first. A run that lacks a part is absent, as are all where a missing item has no worst score.
+        The best first. A run without a score of a part is absent; [] where a missing item has no worst score.
     """
     chosen = fill(items_of(items, parts))
     found = complete(influences(chosen, alike=False), parts)
     if not found:
         return []
-    runs, averages = list(found), [average(own, list(parts.values())) for own in found.values()]
-    _, adds = aligned(averages, [one.add for one in averages])
-    sums = [aligned(part, [one.sums for one in part])[1] for part in zip(*found.values(), strict=True)]
-    differ = np.sum([differing(one) for one in sums], axis=0)
+    runs, averages = list(found), [average(parts_of_run, list(parts.values())) for parts_of_run in found.values()]
+    _, adds = aligned(averages, [score.add for score in averages])
+    sums = [aligned(part, [score.sums for score in part])[1] for part in zip(*found.values(), strict=True)]
+    differ = np.sum([differing(cells) for cells in sums], axis=0)
     worst, best = ends(*next(iter(parts)))
-    score = np.array([one.value for one in averages]) * np.sign(best - worst)
-    known = np.isfinite(adds).all()  # a score of a single cluster has no error: no run is told apart
+    score = np.array([of_run.value for of_run in averages]) * np.sign(best - worst)
+    known = np.isfinite(adds).all()  # a score of a single cluster has no error: no pair differs
     nobody = np.zeros((len(runs), len(runs)), bool)
-    better = told_apart(score, adds, differ, _least_df(averages), level, draws, seed) if known else nobody
+    better = significantly_better(score, adds, differ, _least_df(averages), level, draws, seed) if known else nobody
     rank = 1 + (score[None, :] > score[:, None] + TINY).sum(axis=1)
     scores = mean(chosen, parts)
     low, high = 1 + better.sum(axis=0), len(runs) - better.sum(axis=1)
     places = zip(runs, rank, low, high, strict=True)
     return sorted(
-        (Ranked(run, scores[run], *map(int, place)) for run, *place in places), key=lambda one: (one.rank, one.run)
+        (Ranked(run, scores[run], *map(int, place)) for run, *place in places),
+        key=lambda ranked: (ranked.rank, ranked.run),
     )
 
 
-def told_apart(
+def significantly_better(
     score: Floats, adds: Floats, differ: NDArray[np.int64], df: float, level: float, draws: int, seed: int
 ) -> NDArray[np.bool_]:
-    """[M, M] whether the run of a row is better than that of a column, all pairs at once at the level.
+    """[M, M] whether the row's run is better than the column's, at a level for all pairs together.
 
     Args:
         score: [M], higher is better.
@@ -230,12 +232,12 @@ def told_apart(
     drawn = (vectors * np.sqrt(values.clip(0))) @ generator.standard_normal((len(score), draws))
     drawn /= np.sqrt(generator.chisquare(df, draws) / df)
     largest = np.zeros(draws)
-    for one, other in zip(*np.nonzero(np.triu(differ, 1)), strict=True):
-        np.maximum(largest, np.abs(drawn[one] - drawn[other]) / max(error[one, other], TINY), out=largest)
+    for first, second in zip(*np.nonzero(np.triu(differ, 1)), strict=True):
+        np.maximum(largest, np.abs(drawn[first] - drawn[second]) / max(error[first, second], TINY), out=largest)
     reach = error * np.sqrt(1 + 2 / np.maximum(differ, 1)) * np.quantile(largest, level)
     return (np.subtract.outer(score, score) > reach) & (differ > 0)
 
 
 def differing(sums: Floats) -> NDArray[np.int64]:
-    """[M, M] the rows of sums [rows, M, P] in which two runs differ."""
+    """[M, M] number of rows of sums [rows, M, P] in which two runs differ."""
     return np.array([(sums[:, [at]] != sums).any(axis=2).sum(axis=0) for at in range(sums.shape[1])])

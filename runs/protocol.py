@@ -1,4 +1,4 @@
-"""What a score depends on besides the model: two scores are comparable where their protocols are equal."""
+"""The protocol of a score: all that it depends on besides the model. Scores with equal protocols are comparable."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -9,7 +9,7 @@ from cultureval.tasks.catalogue import kind_of, known_task, name_and_shots
 if TYPE_CHECKING:
     from cultureval.runs.loading import Run
 
-NOT_TOLD = "not told"
+UNKNOWN = "not told"
 NONE = "none"
 SIGNED = ("manifest", "gold", "refined_prompts", "data_hash", "options", "evalplus")
 GENERATION = (
@@ -25,36 +25,36 @@ OF_METRICS = {  # a package -> beginnings of the metrics that it computes
 
 
 def protocol(run: "Run", task: str, metric: str = "") -> dict[str, str]:
-    """Everything that a score depends on besides the model; what a results file does not say is "not told".
+    """The protocol of a score; "not told" where a results file does not have a field.
 
     Args:
         task: With `|k`; one of the run's.
-        metric: A judge's metric also depends on that judge; "": a metric of no judge.
+        metric: A metric of a judge adds the judge's signature; "": of no judge.
     """
     record, signature = run.record.tasks.get(task), _signature(run, task)
     if record is None:
-        unknown = dict.fromkeys(("rows", "limit", "prompt", "parity", "scorer"), NOT_TOLD)
-        return unknown | {"shots": name_and_shots(task)[1] or NOT_TOLD}
+        unknown = dict.fromkeys(("rows", "limit", "prompt", "parity", "scorer"), UNKNOWN)
+        return unknown | {"shots": name_and_shots(task)[1] or UNKNOWN}
     ours = run.record.schema_ > 0
     tells_limit = ours or "max_samples" in run.content["config_general"]
     found = {
-        "rows": record.rows_hash or NOT_TOLD,
-        "form": record.form or NOT_TOLD,
-        "limit": str(record.limit or NONE) if tells_limit else NOT_TOLD,
+        "rows": record.rows_hash or UNKNOWN,
+        "form": record.form or UNKNOWN,
+        "limit": str(record.limit or NONE) if tells_limit else UNKNOWN,
         "shots": str(record.shots),
-        "prompt": record.prompt_hash or NOT_TOLD,
-        "parity": (record.parity or NONE) if ours else NOT_TOLD,  # another backend may ignore what the task asks for
-        "system prompt": (run.record.model.system_prompt_hash or NONE) if ours else NOT_TOLD,
-        "scorer": str(signature.get("scorer") or NONE) if signature else NOT_TOLD,
+        "prompt": record.prompt_hash or UNKNOWN,
+        "parity": (record.parity or NONE) if ours else UNKNOWN,  # other backends may ignore the task's parity
+        "system prompt": (run.record.model.system_prompt_hash or NONE) if ours else UNKNOWN,
+        "scorer": str(signature.get("scorer") or NONE) if signature else UNKNOWN,
     }
     found |= {name: str(signature[name]) for name in SIGNED if signature.get(name)}
     if generates(task):
         settings = run.record.model.settings
-        told = ", ".join(f"{name}={settings[name]}" for name in GENERATION if name in settings)
-        found["generation"] = (told or "as the task says") if ours else NOT_TOLD
+        generation = ", ".join(f"{name}={settings[name]}" for name in GENERATION if name in settings)
+        found["generation"] = (generation or "as the task says") if ours else UNKNOWN
         for package, names in OF_METRICS.items():
             if any(metric.startswith(names) for metric in record.metrics):
-                found[package] = run.record.versions.get(package, NOT_TOLD)
+                found[package] = run.record.versions.get(package, UNKNOWN)
     if run.record.model.settings.get("image_placement"):
         found["image placement"] = str(run.record.model.settings["image_placement"])
     return found | ({"judge": _judge(run, metric, signature)} if metric.startswith("judge_") else {})
@@ -67,7 +67,7 @@ def differences(first: Mapping[str, str], second: Mapping[str, str]) -> dict[str
 
 
 def generates(task: str) -> bool:
-    """Whether a task of the catalogue (`|k` may follow) generates texts, so that settings of generation matter."""
+    """Whether a task of the catalogue (with or without `|k`) generates texts, so that generation settings matter."""
     known = known_task(task)
     return known is not None and kind_of(known.task).generation_size > 0
 
@@ -75,18 +75,25 @@ def generates(task: str) -> bool:
 def _signature(run: "Run", task: str) -> Mapping[str, Any]:
     """The fields of the signature of a task's group; {} without one."""
     name, shots = name_and_shots(task)
-    return next((one.fields for one in run.record.signatures if one.group == f"{name.partition(':')[0]}|{shots}"), {})
+    return next(
+        (
+            signature.fields
+            for signature in run.record.signatures
+            if signature.group == f"{name.partition(':')[0]}|{shots}"
+        ),
+        {},
+    )
 
 
 def _judge(run: "Run", metric: str, signature: Mapping[str, Any]) -> str:
-    """The signature of the judge of a metric: of a later judgement, else of the run."""
-    later = [one.text.replace("|", ",") for one in run.record.signatures if "/" in one.group]
-    own = str(signature.get("judges") or "").removeprefix("judge(").removesuffix(")").split(") + judge(")
-    return next((text for text in [*later[::-1], *own] if _is_of(metric, text)), NOT_TOLD)
+    """The signature of a metric's judge: of the newest later judgement, else of the run."""
+    later = [record.text.replace("|", ",") for record in run.record.signatures if "/" in record.group]
+    of_run = str(signature.get("judges") or "").removeprefix("judge(").removesuffix(")").split(") + judge(")
+    return next((text for text in [*later[::-1], *of_run] if _is_of(metric, text)), UNKNOWN)
 
 
 def _is_of(metric: str, signature: str) -> bool:
-    """Whether a judge's signature is that of a metric `judge_<judge>_<template>_<criterion>`."""
+    """Whether a judge's signature belongs to a metric `judge_<judge>_<template>_<criterion>`."""
     from cultureval.metrics.judges.items import prefix_of
 
     fields = dict(part.partition(":")[::2] for part in signature.split(","))

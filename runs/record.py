@@ -1,6 +1,6 @@
 """The content of a results file as typed data: LightEval's scores and the section `cultureval` that we add.
 
-`SCHEMA` is the section's version, raised when a field changes its meaning or goes.
+`SCHEMA` is the section's version: raised when a field changes its meaning or is removed.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,8 +15,8 @@ from cultureval.tasks import catalogue
 from cultureval.tasks.catalogue import all_tasks, name_and_shots
 
 SCHEMA = 2
-SECTION = "cultureval"  # its key in a results file
-OF_REPORT = {  # fields of a task's record -> of its `RowsReport`
+SECTION = "cultureval"  # key of the section in a results file
+OF_REPORT = {  # field of a task's record -> field of its `RowsReport`
     **{name: name for name in ("form", "source", "revision", "parity", "other_data")},
     **{"rows_hash": "fingerprint", "prompt_hash": "prompt"},
 }
@@ -24,13 +24,13 @@ SAMPLE_ROWS = Path(catalogue.__file__).with_name("sample_rows.txt")  # made by t
 
 
 class Record(BaseModel):
-    """Base of the section's parts: not changed after reading; unknown fields of other versions are kept."""
+    """Base of the section's parts: frozen; unknown fields of other versions are kept."""
 
     model_config = ConfigDict(frozen=True, extra="allow", populate_by_name=True)
 
 
 class TaskRecord(Record):
-    """What was asked in one task; its scores are in the results and details files.
+    """A task of a run; its scores are in the results and details files.
 
     Attributes:
         task: Name with the number of few-shot examples, as the keys of the scores: `group:subset|0`.
@@ -38,25 +38,25 @@ class TaskRecord(Record):
         shots: Few-shot examples before each prompt.
         metrics: Names of its metrics, the headline first.
         rows: Rows that were answered.
-        refused: Rows without a usable answer, which are in the details without scores.
+        refused: Rows without a usable answer; in the details they have no scores.
         expected_rows: Rows of the original source's subset, where known.
         limit: At most this many rows were asked; None: all.
         form: "curated" or "original".
         source: Data set, folder or hub id; `revision` is its commit or "".
-        rows_hash: Fingerprint of the prepared rows, the same whatever the names of their files.
-        prompt_hash: Hash of the prompts' template and labels, or what the prompts are ("curated", "published"); with
-            `+paper` where `parity` asks for the paper's tokens.
-        parity: How prompts became tokens, "paper" or "sound"; "" where the task has no choice; "first token" where the
-            first token of a reply was scored in place of whole choices.
+        rows_hash: Fingerprint of the prepared rows, independent of file names.
+        prompt_hash: Hash of the prompts' template and labels, or a word for given prompts ("curated", "published");
+            `+paper` is added where `parity` is "paper".
+        parity: Tokenization of prompts, "paper" or "sound"; "" for tasks without choices; "first token" where the first
+            token of a reply was scored in place of whole choices.
         skipped_rows: Broken rows that were left out.
-        left_out: Metrics that it has not, since their judge (`RunRecord.unjudged`) or model was not there.
+        left_out: Missing metrics: their judge (`RunRecord.unjudged`) or model was not available.
         truncated: Answers that ended at the token limit.
-        cut_prompts: Prompts of which the beginning was left out, since they are too long for the model.
+        cut_prompts: Prompts that were cut at the beginning, since they are too long for the model.
         reused: Answers that were taken from an earlier run.
-        tokens_in: Tokens of its prompts, each counted once, reused answers included; `tokens_out` of its answers (or
-            choices).
-        other_data: A sentence where its rows are not the published ones, by their contents.
-        notes: Sentences on the data.
+        tokens_in: Tokens of its prompts, each counted once, reused answers included; `tokens_out`: of answers or
+            choices.
+        other_data: A sentence where its rows differ from the published ones.
+        notes: Sentences about the data.
     """
 
     task: str
@@ -89,16 +89,16 @@ class TaskRecord(Record):
 
     @property
     def headline(self) -> str:
-        """The metric that the task is known by, its first; "" where it has none."""
+        """The task's main metric, the first; "" where it has none."""
         return self.metrics[0] if self.metrics else ""
 
 
 class SignatureRecord(Record):
-    """The signature of a group of tasks: as data, and as the line that people quote.
+    """The signature of a group of tasks, as data and as the line that people quote.
 
     Attributes:
         group: Name of the group with the number of few-shot examples: `group|0`.
-        fields: Everything that its scores depend on, by name.
+        fields: All that its scores depend on, by name.
         text: The same in one line.
     """
 
@@ -108,24 +108,24 @@ class SignatureRecord(Record):
 
 
 class ModelRecord(Record):
-    """The model and its backend as resolved, not as asked.
+    """The model and its backend as loaded, with defaults resolved.
 
     Attributes:
         backend: `transformers`, `server`, `vllm`, `dual encoder`, `code files`, or the class of another backend.
-        version: Commit on the hub, or fingerprint of a folder's files; of a server what the user says.
-        parameters: Their number.
-        dtype: In which it computes: `float32`.
-        quantisation: Such as `bitsandbytes`; "" for none.
-        devices: On which its weights are.
+        version: Commit on the hub, or fingerprint of a folder's files; for a server the setting `revision`.
+        parameters: Number of parameters.
+        dtype: Of the computation: `float32`.
+        quantisation: For example `bitsandbytes`; "" for none.
+        devices: Of the weights.
         max_length: Longest sequence in tokens.
-        batch_size: Answers that were generated at once, at most.
-        adds_bos: Whether BOS is added before prompts, but for tasks whose `parity` is "paper" (of LightEval's own
-            backends, whether it is asked for).
+        batch_size: Most answers that were generated at once.
+        adds_bos: Whether BOS is added before prompts (for LightEval's own backends: whether it is requested). Tasks
+            with `parity` "paper" do not follow it.
         chat_template: Whether prompts are rendered by one; `chat_template_hash` is its hash.
         system_prompt_hash: Hash of the system prompt; "" for none.
         served_models: The model's name in servers' replies.
         settings: All settings that differ from their defaults, generation included.
-        left_out: Request parameters that the model does not take, and that were not sent.
+        left_out: Request parameters that were not sent, since the model does not take them.
     """
 
     backend: str = ""
@@ -151,7 +151,7 @@ class MachineRecord(Record):
     Attributes:
         system: Operating system.
         cpu: Name of the processor.
-        cores: That the run could use.
+        cores: Cores that the run could use.
         memory_gib: Main memory.
         gpus: Their names.
     """
@@ -169,13 +169,12 @@ class TimingRecord(Record):
     Attributes:
         started: Date and time in UTC, ISO 8601.
         total: From the start of the command (less its imports) to the writing of the record.
-        load_data: Of it, reading data; likewise `load_model`, `answering` and `scoring` (judges included).
-        computing: Of `answering`, what a transformers model took to compute choices: without prompts, tokenisation and
-            the journal; of the first process.
+        load_data: Reading data; likewise `load_model`, `answering` and `scoring` (judges included).
+        computing: Part of `answering` in which a transformers model computed choices, in the first process.
         tokens_in: The sum of the tasks' `tokens_in`; `tokens_out` likewise.
-        tokens_paid_in: Tokens of prompts that a server counted for all its answers, those of earlier runs included, and
-            those that were filtered or refused; `tokens_paid_out` of the answers.
-        cost: Of all answers of a server with prices, those of earlier runs included.
+        tokens_paid_in: Prompt tokens by the server's count, with answers of earlier runs and filtered or refused ones;
+            `tokens_paid_out`: of the answers.
+        cost: Of all answers of a server with prices, answers of earlier runs included.
     """
 
     started: str = ""
@@ -200,14 +199,13 @@ class RunRecord(Record):
         command: The command line.
         tasks: By name with `|k`.
         missing: Requested tasks without data.
-        unscorable: Requested tasks that were left out, since they cannot be scored or no row has an answer, with the
-            reason.
-        unjudged: Judges whose scores were left out, since they could not be asked, with the reason.
+        unscorable: Requested tasks that cannot be scored or have no answer -> the reason.
+        unjudged: Judges that could not be asked -> the reason.
         signatures: One per group of tasks.
         versions: Python, and the installed packages that answers and scores depend on.
-        options: Options of reading data as resolved (data root, form, broken rows, those of suites), and whether
+        options: Options of reading data with defaults resolved (data root, form, options of suites), and whether
             answers were reused.
-        seeds: Of the order of rows, of sampling.
+        seeds: Of the order of rows, and of sampling.
         model: The model and its backend.
         machine: The hardware.
         timing: Wall time and tokens.
@@ -229,7 +227,7 @@ class RunRecord(Record):
 
 
 def is_sample(record: TaskRecord) -> bool:
-    """Whether a task's rows are those of the shipped samples, whatever their folder is called."""
+    """Whether a task's rows are the shipped samples, in any folder."""
     return record.rows_hash in _sample_rows()
 
 
@@ -240,22 +238,22 @@ def _sample_rows() -> frozenset[str]:
 
 
 def task_records(configs: Mapping[str, Any], limit: int | None) -> dict[str, TaskRecord]:
-    """The records of the tasks that the catalogue knows, without what only a run knows.
+    """The records of the tasks in the catalogue, without fields that need a run.
 
     Args:
         configs: Task with `|k` -> its configuration, as `config_tasks` of a results file.
         limit: At most this many rows per task were asked; None: all.
 
     Returns:
-        By name with `|k`, in the catalogue's order (LightEval's is that of a set, another in each process); tasks of
-        other packages are left out.
+        By name with `|k`, in the catalogue's order (LightEval's order differs between processes); tasks of other
+        packages are left out.
     """
     known = [name for name in in_order(configs) if name_and_shots(name)[0] in all_tasks()]
     return {name: _task_record(name, configs[name], limit) for name in known}
 
 
 def in_order(names: Iterable[str]) -> list[str]:
-    """Tasks with `|k` in the catalogue's order; those of other packages follow."""
+    """Tasks with `|k` in the catalogue's order, then tasks of other packages."""
     places = {name: place for place, name in enumerate(all_tasks())}
     return sorted(names, key=lambda name: (places.get(name_and_shots(name)[0], len(places)), name))
 
@@ -265,11 +263,11 @@ def _task_record(name: str, config: Mapping[str, Any], limit: int | None) -> Tas
     task = all_tasks()[bare]
     report: RowsReport = config.get("rows_report") or RowsReport()
     rows = config.get("effective_num_docs")  # as LightEval counts them
-    told: dict[str, Any] = {field: str(report.get(name) or "") for field, name in OF_REPORT.items()}
+    reported: dict[str, Any] = {field: str(report.get(name) or "") for field, name in OF_REPORT.items()}
     return TaskRecord(
         task=name,
         **{field: getattr(task, field) for field in ("suite", "benchmark", "group", "subset", "domain", "metrics")},
-        **told,
+        **reported,
         shots=int(shots) if shots.isdigit() else 0,
         rows=rows if isinstance(rows, int) and rows > 0 else 0,
         expected_rows=report.get("expected_rows", task.expected_rows),

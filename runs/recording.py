@@ -1,4 +1,4 @@
-"""The record of a run that has ended: the section `cultureval` of its results file."""
+"""The record of a finished run: the section `cultureval` of its results file."""
 
 import platform
 import sys
@@ -49,16 +49,16 @@ def record_of(
     Args:
         started: When the command began, in seconds since 1970.
     """
-    said = getattr(run.model, "run_record", dict)() or stock_facts(run.model)
-    tasks = _tasks_of(run, unjudged or (), said.get("tasks", {}))
-    tokens = {name: sum(getattr(one, name) or 0 for one in tasks.values()) for name in ("tokens_in", "tokens_out")}
+    of_model = getattr(run.model, "run_record", dict)() or stock_facts(run.model)
+    tasks = _tasks_of(run, unjudged or (), of_model.get("tasks", {}))
+    tokens = {name: sum(getattr(task, name) or 0 for task in tasks.values()) for name in ("tokens_in", "tokens_out")}
     generation = getattr(getattr(run.model, "config", None), "generation_parameters", None)
     return run_record(
         started,
         tasks,
         signatures_of(run),
-        ModelRecord(**{"backend": type(run.model).__name__} | _known(ModelRecord, said.get("model", {}))),
-        timing={**run.seconds, **said.get("seconds", {}), **said.get("tokens", {}), **tokens},
+        ModelRecord(**{"backend": type(run.model).__name__} | _known(ModelRecord, of_model.get("model", {}))),
+        timing={**run.seconds, **of_model.get("seconds", {}), **of_model.get("tokens", {}), **tokens},
         missing=tuple(missing),
         seeds={"rows": LIGHTEVAL_SEED, "generation": getattr(generation, "seed", None)},
         unscorable={**(unscorable or {}), **{task: reason for task, (_, reason) in run.unanswered.items()}},
@@ -72,25 +72,25 @@ def _known(kind: type[ModelRecord | TimingRecord | TaskRecord], values: Mapping[
 
 
 def _tasks_of(
-    run: FinishedRun, unjudged: Iterable[str], said: Mapping[str, Mapping[str, Any]]
+    run: FinishedRun, unjudged: Iterable[str], of_model: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, TaskRecord]:
-    """The records of a run's tasks; `said` are the model's own fields."""
+    """The records of a run's tasks; `of_model` are fields from the model."""
     configs = {name: vars(task.config) for name, task in run.tasks.items()}
     found = {}
-    for name, one in task_records(configs, run.limit).items():
+    for name, record in task_records(configs, run.limit).items():
         parity, prompt = asked_in_run(run.model, name, configs[name].get("rows_report") or {})
         named = [metric.metric_name for metric in run.tasks[name].metrics]
-        made = set(chain.from_iterable([one] if isinstance(one, str) else one for one in named))
-        judged = [name for judge in unjudged for name in metrics_of_judge(judge, kind_of(one.task).judge_templates)]
+        made = set(chain.from_iterable([record] if isinstance(record, str) else record for record in named))
+        judged = [name for judge in unjudged for name in metrics_of_judge(judge, kind_of(record.task).judge_templates)]
         update = {
             "parity": parity,
             "prompt_hash": prompt,
-            "metrics": tuple(metric for metric in one.metrics if metric in made),
-            "left_out": (*judged, *(metric for metric in one.metrics if metric not in made)),
+            "metrics": tuple(metric for metric in record.metrics if metric in made),
+            "left_out": (*judged, *(metric for metric in record.metrics if metric not in made)),
             **_counts(run.tracker.details_logger.details.get(name, ()), hasattr(run.model, "run_record")),
-            **_known(TaskRecord, said.get(name, {})),
+            **_known(TaskRecord, of_model.get(name, {})),
         }
-        found[name] = one.model_copy(update=update)
+        found[name] = record.model_copy(update=update)
     return found
 
 
@@ -98,7 +98,7 @@ def _counts(details: Sequence[Any], ours: bool) -> dict[str, int]:
     """The counts of LightEval's `Detail` of each row.
 
     Args:
-        ours: Whether the model says how many tokens of prompts it cut: LightEval's own backends count characters.
+        ours: Whether the model is ours: LightEval's own backends count cut characters, not tokens.
     """
     rows = [row for row in details if not specific_of(row.doc).get("unscored")]
     reasons = [specific_of(row.doc).get("finish_reasons") or () for row in rows]
@@ -120,17 +120,17 @@ def run_record(
     timing: Mapping[str, Any] | None = None,
     **more: Any,
 ) -> RunRecord:
-    """The record of any command's run: what it knows, with the command line, versions, options and machine.
+    """The record of a command's run, with the command line, versions, options and machine.
 
     Args:
         started: When the command began, in seconds since 1970.
         tasks: By name with `|k`.
         signatures: One per group.
         model: The model and its backend.
-        timing: Fields of `TimingRecord`, but for its start and total.
-        **more: Further fields.
+        timing: Fields of `TimingRecord` except its start and total.
+        **more: Further fields of the record.
     """
-    spent = {name: round(one, 3) if isinstance(one, float) else one for name, one in (timing or {}).items()}
+    spent = {name: round(value, 3) if isinstance(value, float) else value for name, value in (timing or {}).items()}
     start = datetime.fromtimestamp(started, UTC).isoformat(timespec="seconds")
     total = round(time.time() - started, 3)
     return RunRecord(
@@ -147,12 +147,12 @@ def run_record(
 
 
 def command_line() -> tuple[str, ...]:
-    """The command as it was typed but for secrets, with the program's short name."""
+    """The command as typed, without secrets, with the program's short name."""
     file, module = Path(sys.argv[0]), getattr(sys.modules["__main__"], "__spec__", None)
-    names = (file.stem, module.name.partition(".")[0] if module else "")  # of a script, and of `python -m`
+    names = (file.stem, module.name.partition(".")[0] if module else "")  # a script, and `python -m`
     program = next((name for name in names if name in PROGRAMS), None)
     if program is None:
-        return ("python", file.name)  # a program that uses the library, whose arguments are its own
+        return ("python", file.name)  # a program that uses the library: its arguments are private
     return (program, *_without_secrets(sys.argv[1:]))
 
 
@@ -180,7 +180,7 @@ def versions(packages: Iterable[str] = PACKAGES) -> dict[str, str]:
 
 
 def options_as_resolved() -> dict[str, Any]:
-    """The current options of reading data but for secrets, and whether answers are reused."""
+    """The current options of reading data, without secrets, and whether answers are reused."""
     options = read_data_options()
     read = {"data_root": options.root and str(options.root), "form": options.form}
     settings = current_settings()
@@ -189,13 +189,13 @@ def options_as_resolved() -> dict[str, Any]:
 
 
 def _tokens(tokens: Any) -> int:
-    """Number of tokens in a response's nested lists of them."""
+    """Number of tokens in a response's nested lists."""
     if not isinstance(tokens, list | tuple):
         return int(tokens is not None)
     return len(tokens) if set(map(type, tokens)) == {int} else sum(map(_tokens, tokens))
 
 
 def _prompt_tokens(tokens: Any) -> int:
-    """Number of tokens of a prompt, which may be given once for each of its choices."""
-    for_each = isinstance(tokens, list | tuple) and any(isinstance(one, list | tuple) for one in tokens)
+    """Number of tokens of a prompt, which may be repeated for each choice."""
+    for_each = isinstance(tokens, list | tuple) and any(isinstance(part, list | tuple) for part in tokens)
     return max(map(_tokens, tokens)) if for_each else _tokens(tokens)

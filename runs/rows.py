@@ -1,4 +1,4 @@
-"""A row of the details as data: its name, prompt, gold, the answer that its metric chose, its scores."""
+"""A row of the details as data: name, prompt, gold, the metric's answer, scores."""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,24 +23,24 @@ def find_task(path: Path, name: str) -> tuple[Run, str]:
 
     Args:
         path: An output folder, a folder in it, or a results file.
-        name: With `|k`, or without: then with the fewest few-shot examples.
+        name: With `|k`, or without for the fewest few-shot examples.
 
     Raises:
         CulturevalError: Nothing can be read, or no run has details of the task.
     """
-    there: list[str] = []
+    found_tasks: list[str] = []
     for run in load(path).runs:
         found = sorted(task for task in run.details if name in (task, name_and_shots(task)[0]))
         if found:
             return run, found[0]
-        there += run.details
-    known = list(dict.fromkeys(name_and_shots(task)[0] for task in there))
+        found_tasks += run.details
+    known = list(dict.fromkeys(name_and_shots(task)[0] for task in found_tasks))
     near = did_you_mean(name, known)
     raise CulturevalError(f"{path} has no details of {name}.{near} It has {shown_names(known) or 'none at all'}.")
 
 
 def rows_of(file: Path, judgements: Iterable[Path] = ()) -> list[Row]:
-    """The rows of a details file, with the metrics that later judgements add to them: the newest, which is the last.
+    """The rows of a details file, with metrics of later judgements; the last one counts.
 
     Raises:
         CulturevalError: A file cannot be read, or is not a details file of LightEval.
@@ -53,7 +53,7 @@ def rows_of(file: Path, judgements: Iterable[Path] = ()) -> list[Row]:
 
 
 def judged_metrics(judgements: Iterable[Path]) -> dict[str, Row]:
-    """What later judgements say of rows: by a row's name the metrics, of which the newest file's count.
+    """Metrics of later judgements, by a row's name; the last file counts.
 
     Raises:
         CulturevalError: As of `rows_of`.
@@ -91,7 +91,7 @@ def rows_in_parts(file: Path) -> Iterator[list[Row]]:
 def names_of(rows: Sequence[Row]) -> list[str]:
     """The names of all rows of a task, as the frame has them (`runs.frame.row_names`)."""
     specifics = [specific_of(row["doc"]) for row in rows]
-    return row_names({field: [one.get(field) for one in specifics] for field in (*NAMES, *FIELDS)}, len(rows))
+    return row_names({field: [specific.get(field) for specific in specifics] for field in (*NAMES, *FIELDS)}, len(rows))
 
 
 def is_verdict(value: Any) -> bool:
@@ -123,10 +123,10 @@ def headline_of(task: str) -> str:
 
 
 def option_scores(row: Row, metric: str) -> list[float]:
-    """What a metric (`acc_norm`) orders the options of a row with log-probabilities by, the larger the better.
+    """The scores by which a metric (`acc_norm`) orders the options of a row with log-probabilities; larger is better.
 
     Raises:
-        CulturevalError: The row has another number of options than of log-probabilities.
+        CulturevalError: The row has different numbers of options and log-probabilities.
     """
     from cultureval.metrics.likelihood import scores_of_options
 
@@ -139,35 +139,35 @@ def option_scores(row: Row, metric: str) -> list[float]:
 
 
 def chosen_options(row: Row, metric: str) -> list[str]:
-    """The options that a metric takes as the model's answer: the best, or as many as there are correct ones."""
+    """The model's answer by a metric: the best option, or as many as there are correct ones."""
     scores = option_scores(row, metric)
     best = sorted(range(len(scores)), key=lambda place: -scores[place])[: max(len(golds_of(row)), 1)]
     return [row["doc"]["choices"][place].strip() for place in best]
 
 
 def answer_of(row: Row, metric: str) -> str:
-    """The model's reply, or the options that a metric chose, separated by " | "."""
+    """The model's reply, or the options that a metric takes as its answer, separated by " | "."""
     return " | ".join(chosen_options(row, metric)) if is_choice(row) else saved_reply(row["model_response"])
 
 
 def saved_reply(response: Mapping[str, Any]) -> str:
-    """The reply of a saved model response that was scored, without reasoning; "" where it has none."""
+    """The scored reply of a saved model response, without reasoning; "" without a reply."""
     return next(iter(saved_texts(response)), "")
 
 
 def saved_texts(response: Mapping[str, Any]) -> list[str]:
-    """All replies of a saved model response: several where a doc was answered several times."""
+    """All replies of a saved model response, one a sample."""
     text = response.get("text")
-    if isinstance(text, str):  # of LightEval's vision backend, which post-processing takes for a list of characters
+    if isinstance(text, str):  # LightEval's vision backend; its post-processed text is a list of characters
         return [text]
-    return [str(one or "") for one in response.get("text_post_processed") or text or []]
+    return [str(text or "") for text in response.get("text_post_processed") or text or []]
 
 
 def saved_image(entry: Any) -> Path | bytes:
     """An image in the details: the file's bytes, or the path of a stored image.
 
-    A path is read only if the file is named by the hash of its content, in this machine's store or at that path:
-    details from someone else cannot make us send other files to a server.
+    A path is read only if the file is named by the hash of its content, in this machine's store or at that path. So
+    foreign details cannot make us send other files to a server.
 
     Returns:
         Bytes, or a path, which may not exist.

@@ -1,4 +1,4 @@
-"""Signatures of a run: for each group of tasks everything that its scores depend on."""
+"""Signatures of a run: for each group of tasks all that its scores depend on."""
 
 import json
 from collections.abc import Mapping
@@ -17,13 +17,13 @@ from cultureval.tasks.running import FinishedRun
 
 
 def signature_record(group: str, **fields: object) -> SignatureRecord:
-    """A group's (`group|k`) signature as data and text: all that its scores depend on, in order; None is left out."""
+    """The signature of a group (`group|k`) as data and text, with fields in order; None is left out."""
     known = {name: value for name, value in fields.items() if value is not None}
     return SignatureRecord(group=group, fields=known, text=signature(**known))
 
 
 def signature_of_line(group: str, line: str) -> SignatureRecord:
-    """The signature of a line that `runtime.signatures.signature` made; the values of its data are texts."""
+    """The signature from its line (`runtime.signatures.signature`); all values are texts."""
     parts = (part.partition(":") for part in line.split("|"))
     return SignatureRecord(group=group, fields={name: value.replace("%7C", "|") for name, _, value in parts}, text=line)
 
@@ -66,36 +66,39 @@ def signatures_of(run: FinishedRun) -> tuple[SignatureRecord, ...]:
         )
         for (group, shots, version), members in reports.items()
     ]
-    return tuple(sorted(signed, key=lambda one: one.text))
+    return tuple(sorted(signed, key=lambda record: record.text))
 
 
 def manifest_field(reports: list[dict[str, Any]]) -> str | None:
-    """The hash of the manifest, and how many rows it left out of the group; None without one."""
+    """The manifest's hash and the number of rows that it left out of the group; None without a manifest."""
     found = [manifest for report in reports if (manifest := report.get("manifest"))]
     if not found:
         return None
-    hashes, discarded = sorted({one["hash"] for one in found}), sum(one["discarded"] for one in found)
+    hashes, discarded = (
+        sorted({manifest["hash"] for manifest in found}),
+        sum(manifest["discarded"] for manifest in found),
+    )
     return f"{'+'.join(hashes)}-{discarded}"
 
 
 def _backend(model: Any, generated: bool) -> dict[str, str]:
-    """What the backend says that generated texts, or scores of choices, depend on."""
-    of_ours = getattr(model, "signature_fields_of", None)  # of servers
-    if of_ours:
-        return of_ours(generated)
+    """The backend's signature fields for generated texts, or for scores of choices."""
+    of_server = getattr(model, "signature_fields_of", None)
+    if of_server:
+        return of_server(generated)
     return getattr(model, "signature_fields", dict)() or stock_facts(model)["signature"]
 
 
 def _parity(reports: list[dict[str, Any]], bos_of_server: bool) -> str | None:
-    """How the prompts of a group became tokens; None where its tasks have no choice."""
+    """The tokenization of a group's prompts; None for tasks without choices."""
     found = ",".join(sorted({report["parity"] for report in reports} - {""}))
     return f"{found} but for the server's BOS" if bos_of_server and found == PAPER else found or None
 
 
 def asked_in_run(model: Any, task: str, report: Mapping[str, Any]) -> tuple[str, str]:
-    """How the prompts of a task (with `|k`) became tokens, and the hash of these prompts, whatever it asks for.
+    """The actual tokenization of a task's prompts (with `|k`), and the prompts' hash.
 
-    LightEval's own backends know only one way each; where first tokens are scored, no label becomes any.
+    Each of LightEval's own backends has one tokenization. Scores by first tokens tokenize no label.
     """
     parity, prompt = report.get("parity", ""), report.get("prompt", "")
     if task in getattr(model, "of_first_tokens", ()):
@@ -107,13 +110,13 @@ def asked_in_run(model: Any, task: str, report: Mapping[str, Any]) -> tuple[str,
 
 
 def scorer_of(group: str) -> str | None:
-    """The scoring models or programs of a group; None if it needs none."""
+    """The scoring models or programs of a group; None without any."""
     instrument = kind_of(groups()[group][0]).instrument
     return instrument.name() if instrument else None
 
 
 def options_of(group: str) -> str | None:
-    """The options of a group's suite that differ from their defaults, but for secrets and what other fields show."""
+    """The options of a group's suite that differ from their defaults, without secrets and unsigned ones."""
     settings, suite = current_settings(), all_suites()[all_tasks()[groups()[group][0]].suite]
     values = [
         (option, option.read(settings)) for option in suite.part("options") if option.signed and not option.secret
@@ -122,14 +125,14 @@ def options_of(group: str) -> str | None:
 
 
 def _plain(value: object) -> str:
-    """A value in a list of options; a text that would not be one value of one line is in quotes, as in JSON."""
+    """A value in a list of options; a text with commas, quotes or line ends is written as JSON."""
     text = str(value)
     clear = "," not in text and not text.startswith('"') and escaped(text) == text
     return text if clear or not isinstance(value, str | Path) else escaped(json.dumps(text, ensure_ascii=False))
 
 
 def judge_signatures(group: str) -> str | None:
-    """The signature of the judges of a group; None without a fitting judge."""
+    """The signature of a group's judges; None without a judge."""
     from cultureval.metrics.judges.judge import signatures_of_judges
 
     templates = dict.fromkeys(name for task in groups()[group] for name in kind_of(task).judge_templates)

@@ -1,8 +1,8 @@
-"""A suite's tables of a run: the numbers of its paper, each cell declared as a mean of scores.
+"""A suite's tables of a run, with cells declared as means of scores.
 
-A suite's `tables` (a function of `reports/<suite>/table.py`, named in its `Suite`) declares them; `tables_of` fills
-them for a run and `published` with the paper's own numbers. The summary, the leaderboard, the comparison and the
-exports show what these return.
+The function `tables` of a suite (in `reports/<suite>/table.py`, named in its `Suite`) declares them. `tables_of` fills
+them for a run, `published` with the paper's numbers. The summary, the leaderboard, the comparison and the exports show
+them.
 """
 
 import csv
@@ -25,8 +25,8 @@ from cultureval.tasks.suite import SCORE
 if TYPE_CHECKING:
     from cultureval.tasks.suite import Suite
 
-AVERAGE, OTHERS = "Average", "other tasks"
-MOST_SUBSETS = 12  # of a mean that have rows of their own
+AVERAGE, OTHER_TASKS = "Average", "other tasks"
+MOST_SUBSETS = 12  # of a mean, for which a table has a row each
 JUDGE = "judge_"
 _INSTRUCTION_TUNED = re.compile(r"(?<=[-_\s])(it|inst)(?=$|[-_\s])")
 Place = tuple[str, str]  # row and column of a table
@@ -36,13 +36,13 @@ Numbers = Mapping[tuple[str, str], float]  # by place, or by task (without `|k`)
 
 @dataclass(frozen=True)
 class Mean:
-    """What a cell shows: the weighted mean of scores of tasks.
+    """The content of a cell: the weighted mean of scores of tasks.
 
     Attributes:
         parts: Task without `|k` and metric -> weight.
-        scale: What the mean is multiplied by: 100 for percent.
+        scale: Factor of the mean: 100 for percent.
         digits: Decimal places.
-        of_present: Whether parts that a run lacks are left out of its mean; else a mean needs all its parts.
+        of_present: Whether a run's missing parts are left out of its mean; else a mean needs all parts.
         ours: Whether the paper has no such number.
     """
 
@@ -61,11 +61,11 @@ class Table:
         name: The same for all runs.
         cells: By row and column, in order.
         unit: Of the numbers, in words.
-        main: The cell by which runs are ranked.
-        lower: The columns where lower numbers are better.
+        main: The cell that ranks runs.
+        lower: The columns where lower is better.
         published: Model -> the paper's numbers, without few-shot examples.
-        notes: Takes a run and the number of few-shot examples, and returns the lines below the table.
-        judge: The judge whose scores alone it has; "" of other tables.
+        notes: The function (run, number of few-shot examples) -> lines below the table.
+        judge: For a table of one judge's scores; else "".
     """
 
     name: str
@@ -80,15 +80,15 @@ class Table:
 
 @dataclass(frozen=True)
 class Cell:
-    """One number of a run with its error and 95% interval, in the table's unit; None where they are not known.
+    """A number of a run with its error and 95% interval, in the table's unit; None where unknown.
 
     Attributes:
-        n: Items that it is the mean of, and `asked` those that it should be.
+        n: Items with a score; `asked`: all items.
         published: The paper's number for a model of the same name.
         digits: Decimal places.
-        parts: The scores that it is the mean of: task with `|k` and metric -> weight; the weights sum to 1.
-        words: "" where all parts are there, "3/7" where some are, "n/a" where none is. A number with words is of other
-            parts than that of another run, so it is not ranked.
+        parts: Task with `|k` and metric -> weight in the mean; weights sum to 1.
+        words: "" if all parts are there, "3/7" if some are, "n/a" if none is. A number with words has other parts than
+            other runs, so it is not ranked.
     """
 
     value: float | None
@@ -104,16 +104,16 @@ class Cell:
 
     @property
     def shown_error(self) -> str:
-        """The standard error as all views print it; "" where it is unknown, or rounds to 0."""
+        """The standard error as printed; "" where it is unknown, or rounds to 0."""
         text = "" if self.error is None else printed(self.error, self.digits)
         return text if text.strip("0.") else ""
 
 
 @dataclass(frozen=True)
 class TableOfRun:
-    """A table of a run, or of a paper's model: rows and columns that it has something of; a place may be empty.
+    """A filled table of a run or of a paper's model, without empty rows and columns; a single place may be empty.
 
-    The other fields are those of `Table`; `name` ends with the number of few-shot examples where there are any.
+    The other fields are as in `Table`; `name` ends with the number of few-shot examples, if any.
     """
 
     name: str
@@ -129,9 +129,9 @@ class TableOfRun:
 
 
 def tables_of(run: Run) -> list[TableOfRun]:
-    """The tables of a run, suite by suite, one of each kind for each number of few-shot examples.
+    """The tables of a run, suite by suite, for each number of few-shot examples.
 
-    A suite without `tables` of its own has a row a group and their averages (`group_table`).
+    A suite that declares no `tables` gets a row a group and their averages (`group_table`).
     """
     tasks = [
         *run.record.tasks.values(),
@@ -141,24 +141,24 @@ def tables_of(run: Run) -> list[TableOfRun]:
     unknown = [task.suite for task in tasks if task.suite not in known]
     found: list[TableOfRun] = []
     for suite in dict.fromkeys([*known, *unknown]):
-        own = [task for task in tasks if task.suite == suite]
-        for shots in dict.fromkeys(task.shots for task in own):
-            tables, notes = _declared(run, suite, [task for task in own if task.shots == shots])
-            made = [one for table in tables if (one := _filled(run, table, suite, shots)).cells]
-            found += [replace(one, notes=[*one.notes, *notes]) for one in made]
+        of_suite = [task for task in tasks if task.suite == suite]
+        for shots in dict.fromkeys(task.shots for task in of_suite):
+            tables, notes = _declared(run, suite, [task for task in of_suite if task.shots == shots])
+            made = [_filled(run, table, suite, shots) for table in tables]
+            found += [replace(table, notes=[*table.notes, *notes]) for table in made if table.cells]
     return found
 
 
 def _unrecorded(run: Run, name: str) -> TaskRecord:
-    """A task that no record describes, of stock LightEval or another package."""
+    """The record of a task without one, of stock LightEval or another package."""
     bare, shots = name_and_shots(name)
     group, names = bare.partition(":")[0], tuple(run.scores[name])
-    about: dict[str, Any] = {"suite": OTHERS, "benchmark": group, "group": group, "subset": bare}
+    about: dict[str, Any] = {"suite": OTHER_TASKS, "benchmark": group, "group": group, "subset": bare}
     return TaskRecord(task=name, shots=int(shots or 0), metrics=names, **about)
 
 
 def published(suite: str) -> dict[str, list[TableOfRun]]:
-    """The rows of a suite's paper: model -> tables; means that follow from the paper's numbers are computed."""
+    """The numbers of a suite's paper: model -> tables; means of the paper's numbers are computed."""
     known = all_suites().get(suite)
     score_names = {task.task: task.metrics for task in all_tasks().values() if task.suite == suite}
     tables = known.part("tables")(score_names) if known and known.tables else []
@@ -177,29 +177,31 @@ def published(suite: str) -> dict[str, list[TableOfRun]]:
 
 
 def _declared(run: Run, suite: str, tasks: Sequence[TaskRecord]) -> tuple[Sequence[Table], list[str]]:
-    """A suite's tables; an error in its function costs a finished run nothing: the table of groups, and a note."""
+    """A suite's tables and notes; the table of groups and a note if its function fails."""
     known = all_suites().get(suite)
     if known is None or not known.tables:
         return [group_table(suite, tasks)], []
     try:
-        return known.part("tables")({name_and_shots(one.task)[0]: run.scores.get(one.task, {}) for one in tasks}), []
-    except Exception as error:  # of another package's function, on a run that may be of another version
+        return known.part("tables")({name_and_shots(task.task)[0]: run.scores.get(task.task, {}) for task in tasks}), []
+    except Exception as error:  # another package's function, or a run of another version
         return [group_table(suite, tasks)], [f"The suite's own tables cannot be made: {described(error)}."]
 
 
 def _filled(run: Run, table: Table, suite: str, shots: int) -> TableOfRun:
-    """A table with a run's numbers: rows and columns of which it has nothing are left out."""
+    """A table with a run's numbers, without empty rows and columns."""
     model = published_model(run.model, table.published) if table.published and not shots else None
     numbers = table.published[model] if model else {}
     cells = {place: _cell(run, place, mean, shots, numbers) for place, mean in table.cells.items()}
     records = run.record.tasks
-    known = {name: {*own, *(records[name].metrics if name in records else ())} for name, own in run.scores.items()}
-    there = [
+    known = {
+        name: {*scores, *(records[name].metrics if name in records else ())} for name, scores in run.scores.items()
+    }
+    present = [
         place
         for place, mean in table.cells.items()
         if any(metric in known.get(f"{task}|{shots}", ()) for task, metric in mean.parts)
     ]
-    rows, columns = {row for row, _ in there}, {column for _, column in there}
+    rows, columns = {row for row, _ in present}, {column for _, column in present}
     cells = {place: cell for place, cell in cells.items() if place[0] in rows and place[1] in columns}
     name = f"{table.name}{of_shots(shots)}"
     notes = table.notes(run, shots) if table.notes and cells else []
@@ -214,7 +216,7 @@ def _of_cells(table: Table, suite: str, name: str, cells: dict[Place, Cell], not
 
 
 def _cell(run: Run, place: Place, mean: Mean, shots: int, numbers: Numbers) -> Cell:
-    """A run's number, and the paper's of the same parts."""
+    """A run's number, and the paper's number of the same parts."""
     present = {
         part: weight for part, weight in mean.parts.items() if part[1] in run.scores.get(f"{part[0]}|{shots}", {})
     }
@@ -232,7 +234,7 @@ def _cell(run: Run, place: Place, mean: Mean, shots: int, numbers: Numbers) -> C
 
 
 def _paper(numbers: Numbers, place: Place, mean: Mean, parts: Parts) -> float | None:
-    """The paper's number: printed in its table, or the mean of its numbers of these parts."""
+    """The paper's number: from its table, or the mean of its numbers of these parts."""
     if place in numbers:
         return numbers[place]
     if mean.ours or not parts or any(part not in numbers for part in parts):
@@ -271,7 +273,7 @@ def judges_of(score_names: ScoreNames, criteria: Iterable[str]) -> list[str]:
     """The judges whose scores a run has, from the names `judge_<judge>_<criterion>`.
 
     Args:
-        criteria: How names end after the judge's: `vqa_fluency`, `image_reference_fluency`.
+        criteria: Ends of the names, after the judge: `vqa_fluency`, `image_reference_fluency`.
     """
     ends = sorted((f"_{one}" for one in criteria), key=len, reverse=True)  # the longest first: one may end another
     names = dict.fromkeys(name for metrics in score_names.values() for name in metrics if name.startswith(JUDGE))
@@ -280,10 +282,10 @@ def judges_of(score_names: ScoreNames, criteria: Iterable[str]) -> list[str]:
 
 
 def group_table(suite: str, tasks: Sequence[TaskRecord]) -> Table:
-    """The table of a suite without one of its own: its groups by their first metric, and its averages.
+    """The table of a suite without declared tables: groups with their first metric, and averages.
 
-    An average is one that the suite declares (`Suite.averages`); without one it is that of the groups with equal
-    weights, where all have one first metric. It is there where a run has all its tasks.
+    The averages are the declared ones (`Suite.averages`), else the mean of the groups, if all have the same first
+    metric. A run has an average if it has all tasks of it.
     """
     groups: dict[tuple[str, str], list[str]] = {}
     for task in tasks:
@@ -292,7 +294,7 @@ def group_table(suite: str, tasks: Sequence[TaskRecord]) -> Table:
     for (group, metric), present in groups.items():
         members = dict.fromkeys([*known.get(group, ()), *present])
         cells[group, metric] = Mean(equal((task, metric) for task in members), digits=4, of_present=True)
-    lower = frozenset(metric for (_, metric), own in groups.items() if not higher_is_better(own[0], metric))
+    lower = frozenset(metric for (_, metric), names in groups.items() if not higher_is_better(names[0], metric))
     averages = _averages(suite, known, cells)
     main = next(reversed(averages), None) or (next(iter(cells)) if len(cells) == 1 else None)
     score_names = {name_and_shots(task.task)[0]: task.metrics for task in tasks}
@@ -306,12 +308,12 @@ def _averages(suite: str, groups: Mapping[str, Sequence[str]], cells: Mapping[Pl
     if registered and registered.averages:
         declared = registered.part("averages")()
         return {
-            (one.title, SCORE): Mean(parts_of_average(registered, one.name), digits=4)
-            for one in sorted(declared, key=lambda average: average.name == suite)
+            (average.title, SCORE): Mean(parts_of_average(registered, average.name), digits=4)
+            for average in sorted(declared, key=lambda average: average.name == suite)
         }
     metrics = {metric for _, metric in cells}
     names = dict.fromkeys([*groups, *(group for group, _ in cells)])
-    if len(names) < 2 or len(metrics) > 1 or suite == OTHERS:
+    if len(names) < 2 or len(metrics) > 1 or suite == OTHER_TASKS:
         return {}
     (metric,) = metrics
     wanted = [cells.get((name, metric)) or Mean(equal((task, metric) for task in groups[name])) for name in names]
@@ -319,8 +321,8 @@ def _averages(suite: str, groups: Mapping[str, Sequence[str]], cells: Mapping[Pl
 
 
 def parts_of_average(suite: "Suite", name: str, metric: str = SCORE) -> dict[tuple[str, str], float]:
-    """What a task, a group or a declared average of a suite is the mean of: task without `|k` and metric -> weight."""
-    declared = {one.name: one for one in suite.part("averages")()} if suite.averages else {}
+    """The parts of a task, group or declared average of a suite: (task without `|k`, metric) -> weight."""
+    declared = {average.name: average for average in suite.part("averages")()} if suite.averages else {}
     if name not in declared:
         return equal((task, metric) for task in catalogue.groups(suite.name).get(name, [name]))
     members = [parts_of_average(suite, member, of) for member, of in declared[name].members.items()]
@@ -328,21 +330,21 @@ def parts_of_average(suite: "Suite", name: str, metric: str = SCORE) -> dict[tup
 
 
 def higher_is_better(task: str, metric: str) -> bool:
-    """Whether higher values of a metric are better: as it is declared, else True."""
+    """Whether higher values of a metric are better, as declared; default True."""
     worst, best = ends(task, metric)
     return worst < best
 
 
 def of_shots(count: int | str) -> str:
-    """What a name ends with that is of a number of few-shot examples; "" for none."""
+    """The ending of a table's name for few-shot examples: `, 5-shot`; "" for none."""
     return f", {count}-shot" if int(count or 0) else ""
 
 
 def mean_row(cells: Mapping[Place, Mean], rows: Sequence[str], all_rows: int) -> dict[Place, Mean]:
-    """The mean of rows in each column, which is ours: `Mean`, or `Mean of A, B` where some rows are missing.
+    """Our mean of rows in each column: `Mean`, or `Mean of A, B` if rows are missing.
 
     Returns:
-        Its cells; those of the row itself where there is one row alone.
+        Its cells; for a single row, the cells of that row.
     """
     columns = dict.fromkeys(column for _, column in cells)
     label = "Mean" if len(rows) == all_rows else f"Mean of {', '.join(rows)}"
@@ -352,17 +354,17 @@ def mean_row(cells: Mapping[Place, Mean], rows: Sequence[str], all_rows: int) ->
 
 
 def published_model(name: str, listed: Iterable[str]) -> str | None:
-    """The one of a paper's models that has the same name as a model; None if the paper lists none.
+    """The paper's model with the same name as a model; None without one.
 
-    Names are compared without organisation or folder, case and punctuation; "+" is "plus", -it and -inst are -Instruct,
-    and Meta-Llama is Llama. A name with more in it (a version, a size, "Instruct", -AWQ) is another model.
+    Names are compared without organisation or folder, case and punctuation. "+" is "plus", -it and -inst are -Instruct,
+    and Meta-Llama is Llama. Any further part of a name (a version, a size, "Instruct", -AWQ) makes another model.
     """
     wanted = _plain(name)
     return next((model for model in listed if _plain(model) == wanted), None)
 
 
 def published_rows(file: Path) -> list[dict[str, str]]:
-    """The rows of a paper's table, a CSV with a header, as texts; lines that start with "#" name its source."""
+    """The rows of a paper's table, a CSV with a header, as texts; lines with "#" name its source."""
     lines = [line for line in file.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
     return list(csv.DictReader(lines))
 

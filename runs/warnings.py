@@ -1,4 +1,4 @@
-"""What a reader of a run's scores must know, once, above its numbers: a table of kinds."""
+"""Warnings about a run's scores, shown once above its numbers: a table of kinds."""
 
 import math
 from collections import Counter
@@ -16,21 +16,21 @@ from cultureval.runs.scores import places_of
 from cultureval.runtime.errors import CulturevalError, shown_names
 from cultureval.tasks.catalogue import declared_metric, groups, known_task, name_and_shots
 
-UNSCORED = 0.01  # a share of the asked items without a score, above which it is told
-CUT = UNREADABLE = 0.02  # the same of cut prompts or answers, and of unreadable replies
-NAMED = 3  # groups that a sentence names
+UNSCORED = 0.01  # warn above this share of items without a score
+CUT = UNREADABLE = 0.02  # likewise of cut prompts or answers, and of unreadable replies
+NAMED = 3  # most groups in a sentence
 INVALID = ("invalid_strict", "invalid_rate", "joint_invalid_rate", "unparsable")  # rates of unreadable replies
 CHOICE = ("acc", "acc_norm", "acc_strict")  # accuracies of one of k options
 Tasks = list[TaskRecord]
 
 
 class Warning(NamedTuple):
-    """A sentence about a run, which every view of it shows once.
+    """A warning about a run, which every view shows once.
 
     Attributes:
-        kind: Of the problem, such as `limit`; one of `KINDS`.
+        kind: One of `KINDS`, such as `limit`.
         sentence: What, how much, and what to do.
-        mark: The same in a word or two, for beside the model's name.
+        mark: The warning in a word or two, for beside the model's name.
     """
 
     kind: str
@@ -39,12 +39,12 @@ class Warning(NamedTuple):
 
 
 def warnings(run: Run, tasks: Collection[str] | None = None) -> list[Warning]:
-    """What a reader of a run's scores, or of some tasks' (with `|k`), must know; at most one sentence a kind."""
-    some = [task for name, task in run.record.tasks.items() if tasks is None or name in tasks]
+    """The warnings about a run, or about some of its tasks (with `|k`); at most one a kind."""
+    chosen = [task for name, task in run.record.tasks.items() if tasks is None or name in tasks]
     found = []
     for kind, (check, sentence) in KINDS.items():
-        if (tasks is None or check is not _missing) and (told := check(run, some)):
-            found.append(Warning(kind, sentence.format(told), f"limit {told}" if kind == "limit" else kind))
+        if (tasks is None or check is not _missing) and (text := check(run, chosen)):
+            found.append(Warning(kind, sentence.format(text), f"limit {text}" if kind == "limit" else kind))
     return found
 
 
@@ -54,10 +54,12 @@ def _unverified(run: Run, tasks: Tasks) -> str:
 
 
 def _differs(run: Run, tasks: Tasks) -> str:
-    found = [one for one in run.differs if one.task in {task.task for task in tasks}]
-    names = shown_names([*dict.fromkeys(one.task for one in found)], 1)
-    told = [f"{names}: {one.metric} {one.in_file:.6g}, of the items {one.of_items:.6g}" for one in found]
-    return told[0] if told else ""
+    names = {task.task for task in tasks}
+    found = [difference for difference in run.differs if difference.task in names]
+    if not found:
+        return ""
+    first, shown = found[0], shown_names([*dict.fromkeys(difference.task for difference in found)], 1)
+    return f"{shown}: {first.metric} {first.in_file:.6g}, of the items {first.of_items:.6g}"
 
 
 def _samples(run: Run, tasks: Tasks) -> str:
@@ -71,41 +73,41 @@ def _limit(run: Run, tasks: Tasks) -> str:
 
 def _missing(run: Run, tasks: Tasks) -> str:
     record, known = run.record, groups()
-    told = [f"no data of {_groups(record.missing)} (`cultureval fetch SUITE` fetches them)"] if record.missing else []
+    gaps = [f"no data of {_groups(record.missing)} (`cultureval fetch SUITE` fetches them)"] if record.missing else []
     for reason in dict.fromkeys(record.unscorable.values()):
         names = [name for name, why in record.unscorable.items() if why == reason]
-        told.append(f"{_groups(names)} cannot be scored ({reason.rstrip('.')})")
+        gaps.append(f"{_groups(names)} cannot be scored ({reason.rstrip('.')})")
     present = Counter(group for group, _ in {(task.group, task.subset) for task in tasks})
     sizes = {group: (count, len(known.get(group, ()))) for group, count in present.items()}
     parts = [f"{group} {count} of {size} subsets" for group, (count, size) in sizes.items() if count < size]
-    return "; ".join([*told, *([shown_names(parts, NAMED)] if parts else [])])
+    return "; ".join([*gaps, *([shown_names(parts, NAMED)] if parts else [])])
 
 
 def _other_rows(run: Run, tasks: Tasks) -> str:
-    told: dict[str, list[str]] = {}  # how rows differ -> the tasks
-    for task in (one for one in tasks if not is_sample(one)):
+    problems: dict[str, list[str]] = {}  # kind of difference -> tasks
+    for task in (task for task in tasks if not is_sample(task)):
         known = known_task(task.task)
         rows, published = _rows(run, task)
         if task.other_data:
-            told.setdefault(task.other_data.rstrip("."), [])
+            problems.setdefault(task.other_data.rstrip("."), [])
         if task.skipped_rows:
-            told.setdefault("broken rows left out", []).append(f"{task.task} {task.skipped_rows:,}")
+            problems.setdefault("broken rows left out", []).append(f"{task.task} {task.skipped_rows:,}")
         if rows != published:
-            told.setdefault("numbers of rows", []).append(f"{task.task} {rows:,} of {published:,}")
+            problems.setdefault("numbers of rows", []).append(f"{task.task} {rows:,} of {published:,}")
         if known and known.sources and task.form not in ("", known.sources[0].form):
-            told.setdefault(f"in the form {task.form!r}", []).append(task.task)
-    return "; ".join(f"{what}: {shown_names(names, 1)}" if names else what for what, names in told.items())
+            problems.setdefault(f"in the form {task.form!r}", []).append(task.task)
+    return "; ".join(f"{problem}: {shown_names(names, 1)}" if names else problem for problem, names in problems.items())
 
 
 def _rows(run: Run, task: TaskRecord) -> tuple[int, int]:
-    """The rows that a task without a limit asked, and those that are published; twice 0 where one is not known."""
+    """The asked and the published number of rows of a task; (0, 0) with a limit, or where one is unknown."""
     known = known_task(task.task)
     published = known.expected("curated" if task.form == "curated" else "original") if known else task.expected_rows
     if published is None or task.limit is not None:
         return 0, 0
     if run.record.schema_:
         return task.rows + task.refused, published
-    of_task = run.items[(run.items["task"] == task.task).to_numpy()]  # a file without our record does not tell a limit
+    of_task = run.items[(run.items["task"] == task.task).to_numpy()]  # files without our record have no limit
     return (int(of_task["item"].nunique()), published) if len(of_task) else (0, 0)
 
 
@@ -116,25 +118,25 @@ def _unscored(run: Run, tasks: Tasks) -> str:
 
 def _judged_in_part(run: Run, tasks: Tasks) -> str:
     names = {task.task for task in tasks}
-    lacking = _without_score(run, lambda task, metric: task in names and metric.startswith("judge_"))
-    told = [f"scores missing: {lacking}"] if lacking else []
-    silent = [f"{judge} scored nothing ({reason.rstrip('.')})" for judge, reason in run.record.unjudged.items()]
-    return "; ".join([*told, *silent])
+    missing = _without_score(run, lambda task, metric: task in names and metric.startswith("judge_"))
+    problems = [f"scores missing: {missing}"] if missing else []
+    unjudged = [f"{judge} scored nothing ({reason.rstrip('.')})" for judge, reason in run.record.unjudged.items()]
+    return "; ".join([*problems, *unjudged])
 
 
 def _without_score(run: Run, wanted: Callable[[str, str], bool]) -> str:
-    """Groups with more than `UNSCORED` of the asked items of some metrics without a score, their shares, and why."""
+    """Groups with more than `UNSCORED` of their items without a score, with shares and reasons."""
     items = run.items[(run.items["den"] > 0).to_numpy()]
     place, places = places_of(items)
-    items = items[np.array([wanted(*one) for one in places], bool)[place]]
+    items = items[np.array([wanted(*pair) for pair in places], bool)[place]]
     groups = items["task"].map({task: _groups([task]) for task in items["task"].cat.categories})
-    told = []
+    shares = []
     for group, of_group in items.groupby(groups, sort=False):
         reasons = of_group["reason"][of_group["num"].isna().to_numpy()].value_counts()
         if reasons.sum() > UNSCORED * len(of_group):
             why = ", ".join(f"{count:,} {reason}" for reason, count in reasons.items() if count)
-            told.append(f"{reasons.sum() / len(of_group):.1%} of {group} ({why})")
-    return shown_names(told, NAMED)
+            shares.append(f"{reasons.sum() / len(of_group):.1%} of {group} ({why})")
+    return shown_names(shares, NAMED)
 
 
 def _mixed(run: Run, tasks: Tasks) -> str:
@@ -143,11 +145,11 @@ def _mixed(run: Run, tasks: Tasks) -> str:
 
 
 def _cut(run: Run, tasks: Tasks) -> str:
-    told = []
-    for what, name in (("answers", "truncated"), ("prompts", "cut_prompts")):
+    problems = []
+    for noun, name in (("answers", "truncated"), ("prompts", "cut_prompts")):
         rates = {task.task: getattr(task, name) / task.rows for task in tasks if task.rows}
-        told += [f"{what} of {found}" for found in [_high(rates, CUT)] if found]
-    return "; ".join(told)
+        problems += [f"{noun} of {found}" for found in [_high(rates, CUT)] if found]
+    return "; ".join(problems)
 
 
 def _unreadable(run: Run, tasks: Tasks) -> str:
@@ -160,11 +162,11 @@ def _unreadable(run: Run, tasks: Tasks) -> str:
 
 
 def _high(rates: Mapping[str, float], least: float) -> str:
-    """The mean rates of groups of tasks that are above a share, the highest first."""
+    """The groups of tasks with a mean rate above `least`, the highest first."""
     of_groups: dict[str, list[float]] = {}
     for task, rate in rates.items():
         of_groups.setdefault(_groups([task]), []).append(rate)
-    means = ((math.fsum(some) / len(some), group) for group, some in of_groups.items())
+    means = ((math.fsum(of_group) / len(of_group), group) for group, of_group in of_groups.items())
     return shown_names([f"{group} {rate:.1%}" for rate, group in sorted(means, reverse=True) if rate > least], NAMED)
 
 
@@ -173,7 +175,7 @@ def _at_chance(run: Run, tasks: Tasks) -> str:
     for task in tasks:
         if task.headline in CHOICE and task.task in run.details:
             of_groups.setdefault((task.group, task.headline), []).append(task.task)
-    told = []
+    at_chance = []
     for (group, metric), names in of_groups.items():
         score = run.mean({(name, metric): 1 / len(names) for name in names})
         if score is None or score.low is None or score.high is None or score.low > 1 / 2:
@@ -181,12 +183,12 @@ def _at_chance(run: Run, tasks: Tasks) -> str:
         shares = [share for name in names if (share := _share_of_guesses(run.details[name]))]
         chance = math.fsum(shares) / len(names)
         if len(shares) == len(names) and score.low <= chance <= score.high:
-            told.append(f"{group} {score.value:.2f} of {1 / chance:.3g} options")
-    return shown_names(told, NAMED)
+            at_chance.append(f"{group} {score.value:.2f} of {1 / chance:.3g} options")
+    return shown_names(at_chance, NAMED)
 
 
 def _share_of_guesses(details: Path) -> float | None:
-    """The mean of 1/k over items with one right of k options; None of other tasks."""
+    """The mean of 1/k over items with one right option of k; None for other tasks."""
     import pyarrow
     import pyarrow.compute as compute
 
@@ -198,7 +200,7 @@ def _share_of_guesses(details: Path) -> float | None:
     if choices is None or gold is None or not len(choices):
         return None
     if pyarrow.types.is_list(gold.type) and compute.max(compute.list_value_length(gold)).as_py() != 1:
-        return None  # several right options, of which an accuracy has another chance
+        return None  # several right options: another chance level
     counts = compute.list_value_length(choices)
     return float(compute.mean(compute.divide(1.0, counts)).as_py()) if compute.min(counts).as_py() > 1 else None
 
@@ -207,7 +209,7 @@ def _groups(names: Iterable[str]) -> str:
     return shown_names([*dict.fromkeys(name_and_shots(name)[0].partition(":")[0] for name in names)], NAMED)
 
 
-# In the order in which they are told: a kind, whose name is its mark; what is found, "" for nothing; the sentence.
+# In the order of display: kind, which is also the mark -> check ("" for nothing), sentence.
 KINDS: dict[str, tuple[Callable[[Run, Tasks], str], str]] = {
     "not verified": (_unverified, "Not verified, so not ranked: {}."),
     "file differs": (_differs, "The results file states other scores than its items give, which are shown: {}."),

@@ -1,4 +1,4 @@
-"""Runs on the disk in LightEval's file format: the writer of those that its pipeline does not make, and our additions.
+"""Writing runs in LightEval's file format: runs without its pipeline, and our additions to its runs.
 
 An output folder has results/<model>/results_<date>.json and details/<model>/<date>/details_<task>_<date>.parquet.
 """
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class SavedRun(NamedTuple):
-    """A run that was written: its results file, and its scores by task with `|k` and metric."""
+    """A written run: its results file, and its scores by task with `|k` and metric."""
 
     file: Path
     scores: dict[str, dict[str, Score]]
@@ -39,12 +39,12 @@ def save_run(
     record: RunRecord,
     general: Mapping[str, Any] | None = None,
 ) -> SavedRun:
-    """Writes details, and a results file with the scores that they give.
+    """Writes details, and a results file with their scores.
 
     Args:
         root: The output folder.
         details: Task with `|k` -> rows with `doc`, `metric`, `model_response`; every row has the same metrics.
-        record: Becomes the section `cultureval`.
+        record: The section `cultureval`.
         general: Further entries of `config_general`.
     """
     date, folder = datetime.now().isoformat(timespec="microseconds").replace(":", "-"), model.strip("/")
@@ -83,7 +83,7 @@ def _write_details(file: Path, rows: "Sequence[Mapping[str, Any]] | pyarrow.Tabl
 
 @contextmanager
 def complete_or_absent(file: Path) -> Iterator[Path]:
-    """A context that yields the place to write a file, which moves to its name once it is whole."""
+    """A context with a temporary path, which is renamed to `file` once it is complete."""
     part = file.with_name(f"{file.name}.part")
     try:
         yield part
@@ -93,21 +93,21 @@ def complete_or_absent(file: Path) -> Iterator[Path]:
 
 
 def section_of(record: RunRecord) -> dict[str, Any]:
-    """The section to be written into a results file: its key -> content as JSON."""
+    """Our section of a results file: its key -> content as JSON."""
     return {SECTION: record.model_dump(mode="json", by_alias=True)}
 
 
 def write_summary(results_file: Path, text: str) -> Path:
-    """Writes what is printed of a run beside its results file: summary_<date>.txt; returns that path."""
+    """Writes the printed summary beside the results file: summary_<date>.txt; returns its path."""
     file = summary_file(results_file)
     file.write_text(text + "\n", encoding="utf-8")
     return file
 
 
 def complete_results(run: FinishedRun, record: RunRecord) -> None:
-    """Completes the results of a run, which are not yet written: undefined values, means, the record.
+    """Completes unwritten results of a run: undefined values, means, the record.
 
-    Averages over tasks of ours that differ in kind are left out; so is that over all tasks, where all are ours.
+    Averages over different kinds of our tasks are left out, and the average over all tasks if all are ours.
     """
     tracker: Any = run.tracker  # ours has `sections` and `withheld`
     scores = tracker.metrics_logger.metric_aggregated
@@ -121,7 +121,7 @@ def complete_results(run: FinishedRun, record: RunRecord) -> None:
 
 
 def complete_stock_run(pipeline: "Pipeline") -> None:
-    """Adds our record to a run of LightEval's own pipeline before it saves; one without our tasks stays as it is."""
+    """Adds our record to a run of LightEval's pipeline before it saves; a run without our tasks is unchanged."""
     tracker: Any = pipeline.evaluation_tracker
     run = FinishedRun(pipeline.tasks_dict, pipeline.model, pipeline.pipeline_parameters.max_samples, tracker)
     age = time.perf_counter() - tracker.general_config_logger.start_time

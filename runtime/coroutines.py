@@ -1,4 +1,4 @@
-"""Coroutines from synchronous code, also in a notebook, whose cells run within an event loop."""
+"""Coroutines from synchronous code, also in a notebook, where an event loop runs already."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -8,7 +8,7 @@ T = TypeVar("T")
 
 
 def run_coroutine(coroutine: Coroutine[Any, Any, T]) -> T:
-    """The result of a coroutine; as `asyncio.run`, but in a thread of its own where this one has a running event loop.
+    """The result of a coroutine, as by `asyncio.run`; in a new thread where this one has a running event loop.
 
     An interruption of the waiting thread cancels the coroutine, and is raised when that has ended.
     """

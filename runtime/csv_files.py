@@ -1,6 +1,6 @@
-"""CSV files for people and their spreadsheets: one writer, whose texts are no formulas, and a reader of filled ones.
+"""CSV files for people and their spreadsheets: a writer without formulas, and a reader of tables that people filled in.
 
-A text with which a spreadsheet would begin to compute gets an apostrophe, which the reader takes off again.
+The writer puts an apostrophe before a text that a spreadsheet would take for a formula; the reader removes it.
 """
 
 import csv
@@ -16,8 +16,8 @@ from cultureval.runtime.data.row_files import utf8_text
 from cultureval.runtime.data.user_cache import write_atomically
 from cultureval.runtime.errors import CulturevalError, shown_names
 
-# Full-width and small signs are read as the common ones, and white space before a sign is passed over; tabs and
-# line ends would split a cell that is pasted.
+# Spreadsheets read full-width and small signs as the common ones and skip white space before a sign. Tabs and line ends
+# would split a pasted cell.
 FORMULA = re.compile(r"'*(?:[\t\r\n]|\s*[=+\-@＝＋－＠﹦﹢﹣﹫−])")
 NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 LONGEST_CELL = 1 << 28  # characters
@@ -30,13 +30,13 @@ def write_csv(
     encoding: str = "utf-8",
     exact: bool = False,
 ) -> None:
-    """Writes rows as a CSV file with a header, atomically; None, nan and what a row lacks become empty cells.
+    """Writes rows as a CSV file with a header, atomically; None, nan and missing values become empty cells.
 
     Args:
-        rows: Mappings from column to value; a ValueError where a column is not among the columns.
-        columns: In order; None: those of the first row.
+        rows: Mappings from column to value; a ValueError on a column that is not in `columns`.
+        columns: In order; None: the columns of the first row.
         encoding: "utf-8-sig" begins the file with a byte-order mark, without which Excel misreads Chinese and Arabic.
-        exact: Texts stand as they are, also formulas: in an official format that other programs read.
+        exact: Writes formulas as they are, for an official format that programs read.
     """
     write_atomically(file, csv_text(rows, columns, exact).encode(encoding, "backslashreplace"))
 
@@ -45,12 +45,12 @@ def csv_text(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = 
     """The text of the file that `write_csv` writes."""
     columns = list(rows[0] if rows else ()) if columns is None else columns
     if unknown := {name for row in rows for name in row} - {*columns}:
-        raise ValueError(f"rows have columns that the table has not: {', '.join(sorted(unknown))}")
+        raise ValueError(f"rows have columns that are not in the table: {', '.join(sorted(unknown))}")
     return csv_lines([columns, *([row.get(name) for name in columns] for row in rows)], exact)
 
 
 def csv_lines(lines: Iterable[Sequence[Any]], exact: bool = False) -> str:
-    """The same of a table whose columns may share a name: lines of cells, of which the first holds the names."""
+    """The CSV text of lines of cells; the first line holds the column names, which may repeat."""
     text = io.StringIO(newline="")
     csv.writer(text).writerows([_cell(value, exact) for value in line] for line in lines)
     return text.getvalue()
@@ -64,18 +64,18 @@ def _cell(value: Any, exact: bool) -> Any:
     return value if plain else f"'{text}"
 
 
-def _as_it_was(text: str) -> str:
+def _without_apostrophe(text: str) -> str:
     return text[1:] if text.startswith("'") and FORMULA.match(text) else text
 
 
 def read_csv(file: Path, columns: Sequence[str] = ()) -> Iterator[tuple[int, dict[str, str]]]:
     """The rows of a table that `write_csv` wrote and people filled in, as their spreadsheet saved it.
 
-    Cells are separated by commas, semicolons or tabs: those of which the header has most. Raises a CulturevalError
-    where it cannot be read, lacks one of the columns, has two of one name, or a row with more cells than columns.
+    Commas, semicolons or tabs separate cells: the sign that the header has most of. Raises a CulturevalError where the
+    file cannot be read, a column is missing or repeated, or a row has more cells than columns.
 
     Yields:
-        The line where the row begins, and its cells by column; those that are missing at its end are empty.
+        The line where the row begins, and its cells by column; missing cells at its end are empty.
     """
     text = utf8_text(file)
     csv.field_size_limit(LONGEST_CELL)
@@ -83,7 +83,7 @@ def read_csv(file: Path, columns: Sequence[str] = ()) -> Iterator[tuple[int, dic
     reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True, restval="")
     line = 1
     try:
-        names = [_as_it_was(name) for name in reader.fieldnames or ()]
+        names = [_without_apostrophe(name) for name in reader.fieldnames or ()]
         if missing := [name for name in columns if name not in names]:
             raise CulturevalError(f"{file} has no column {', '.join(missing)}: it has {shown_names(names) or 'none'}.")
         if twice := [name for name, count in Counter(names).items() if name and count > 1]:
@@ -93,7 +93,7 @@ def read_csv(file: Path, columns: Sequence[str] = ()) -> Iterator[tuple[int, dic
         for row in reader:
             if None in row:
                 raise csv.Error("the row has more cells than the header")
-            yield line, {name: _as_it_was(cell) for name, cell in row.items()}
+            yield line, {name: _without_apostrophe(cell) for name, cell in row.items()}
             line = reader.line_num + 1
     except csv.Error as error:
         raise CulturevalError(f"{file}, line {line}: {error}.") from error

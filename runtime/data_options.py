@@ -1,4 +1,4 @@
-"""How data are found and read: the options that every suite shares, and those of suites by name."""
+"""Options of finding and reading data: shared by all suites, and by name those of one suite."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,12 +14,10 @@ class DataOptions:
     """Options of reading data."""
 
     root: Path | None = None  # folder that replaces the hub (`root/<org>/<name>`)
-    form: Form = (
-        "curated"  # QIMMA's copy where the paper has one, the original, or each subset in the form that is there
-    )
+    form: Form = "curated"  # QIMMA's copy where there is one, the original, or each subset in the form that was found
     suite: Mapping[str, Any] = field(default_factory=dict)  # by name (`Suite.options`); absent: the default
-    manifests: tuple[Path, ...] = ()  # of audits (`tasks.manifest`), whose discarded rows are left out
-    columns: Mapping[str, str] = field(default_factory=dict)  # name that a reader knows -> name in the data
+    manifests: tuple[Path, ...] = ()  # of audits (`tasks.manifest`): rows that they discard are left out
+    columns: Mapping[str, str] = field(default_factory=dict)  # column that a reader expects -> column in the data
 
 
 def samples_root() -> Path:
@@ -36,7 +34,7 @@ def expanded(text: str | Path) -> Path:
 
 
 def data_folder(value: Any) -> Any:
-    """The folder of a data root; '' is the hub (None), 'samples' the shipped samples (./samples is a path)."""
+    """The folder of a data root: '' is the hub (None), 'samples' the shipped samples, else a path."""
     if not isinstance(value, str | Path):
         return value
     if not str(value):

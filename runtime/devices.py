@@ -1,4 +1,4 @@
-"""The device on which models run, both those that are evaluated and those that score, and a run's hardware."""
+"""The device of evaluated models and scoring models, and a run's hardware."""
 
 import os
 import platform
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def choose_device(name: str = "auto") -> "torch.device":
-    """The device of a name, such as cpu, cuda or cuda:1, which torch can use on this machine.
+    """The torch device of a name such as cpu, cuda or cuda:1; a CulturevalError where this machine does not have it.
 
     "auto" is the accelerator of the process's local rank (CUDA, ROCm, MPS, XPU, ...), else the CPU.
     """

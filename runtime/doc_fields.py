@@ -1,7 +1,7 @@
-"""The types of `Doc.specific`: fields that Docs of every suite may hold beyond those of LightEval's Doc.
+"""The types of `Doc.specific`: fields of Docs of all suites beside the fields of LightEval's Doc.
 
-Each suite adds what only its own metrics and reports read, in `prompts/<suite>/rows.py`. Everything is JSON-like:
-LightEval's details keep it and saved runs give it back.
+A suite declares further fields for its own metrics and reports in `prompts/<suite>/rows.py`. All values are JSON-like,
+so that LightEval's details keep them.
 """
 
 from collections.abc import Mapping
@@ -11,11 +11,11 @@ from typing_extensions import TypedDict
 
 Parity = Literal["paper", "sound"]
 PAPER, SOUND = PARITIES = get_args(Parity)
-FIRST_TOKEN = "first token"  # what stands for these of scores by the first token of a reply (`scoring: first_token`)
+FIRST_TOKEN = "first token"  # in place of a parity, where the first token of a reply is scored (`scoring: first_token`)
 
 
 class GenerationHints(TypedDict, total=False):
-    """How a task wants its answers generated; `runtime/generation_hints.py` says how each hint is followed."""
+    """How a task wants its answers generated; `runtime/generation_hints.py` reads these hints."""
 
     stop_in_chat: bool  # False where stop strings apply to plain prompts only
     chat_query: str  # the user turn under a chat template, where `Doc.query` is worded for plain prompts
@@ -29,21 +29,21 @@ class GenerationHints(TypedDict, total=False):
 
 
 class JudgeRequest(TypedDict):
-    """What judges are asked about the answer: the names of templates and the texts of their slots."""
+    """What judges see: the names of templates and the texts of their slots."""
 
     templates: list[str]
     slots: dict[str, str | None]
 
 
 class DocSpecific(GenerationHints, total=False):
-    """What the Docs of every suite may hold."""
+    """Fields of Docs of all suites."""
 
     source_row: Required[str]  # `file:number` of the source's row
     form: Required[str]  # the copy of the data, "curated" or "original"
     cluster: str  # items of one cluster share a passage, an image or a poem; standard errors are clustered by it
     judge: JudgeRequest
-    finish_reasons: list[str | None]  # why a server ended each of its answers; models of servers add it
-    refusals: list[str | None]  # what a server said instead of each answer, likewise
+    finish_reasons: list[str | None]  # why a server ended each answer; models on servers add it
+    refusals: list[str | None]  # the refusal of a server in place of each answer; likewise
 
 
 class _HasSpecific(Protocol):
@@ -60,5 +60,5 @@ def fields_of(row: Mapping[str, Any], kind: type[Specific]) -> dict[str, Any]:
 
 
 def specific_of(doc: _HasSpecific | Mapping[str, Any]) -> Any:
-    """`specific` of a Doc, or of a Doc in saved details; empty where there is none. Annotate its type at the call."""
+    """`specific` of a Doc, or of a Doc in saved details; {} where there is none. Annotate its type at the call."""
     return (doc.get("specific") if isinstance(doc, Mapping) else doc.specific) or {}

@@ -19,7 +19,7 @@ def load_attribute(name: str) -> Any:
 
 
 def lazy_call(name: str, *arguments: Any, **named: Any) -> Callable[..., Any]:
-    """A function ("package.module:function") with its first arguments, whose module is loaded when it is called."""
+    """A call of the function "package.module:function" with first arguments; calling it loads the module."""
     return partial(_call, name, *arguments, **named)
 
 

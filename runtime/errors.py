@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from pydantic import ValidationError
 
 
-# Control characters, those that end a line or change the order of writing, and those that nobody sees.
+# Control characters, line ends, changes of the reading direction, and invisible characters.
 _CONTROLS = re.compile(f"[\x00-\x1f\x7f-\x9f\u2028\u2029\U000e0000-\U000e007f{INVISIBLE}]")
-MARKS = "\u061c\u200c\u200d\u200e\u200f"  # that join letters or say how a line is read, which Arabic texts hold
+MARKS = "\u061c\u200c\u200d\u200e\u200f"  # of Arabic texts: they join letters or set the reading direction
 GOES_ON = "The same command, without --no-resume, goes on from the answers that are kept."
 CONTROLS = "\n\t"  # control characters that a message may hold
 
@@ -29,22 +29,22 @@ class SourceUnavailable(CulturevalError):
 
 
 class MissingColumn(CulturevalError):
-    """A source lacks a column that every one of its rows needs."""
+    """A source has no column of a name that all its rows need."""
 
 
 class DryRun(Exception):
-    """A run ends before it asked anything; its text tells what it would have asked, and at what cost."""
+    """A run ends before it asked anything; its text says what it would ask, and the cost."""
 
 
 class BatchWritten(Exception):
-    """A run ends because its requests are in files, which are to be answered first."""
+    """A run ends because its requests are in files and need answers first."""
 
     def __init__(self, files: Sequence[Path], requests: int) -> None:
         self.files, self.requests = list(files), requests
         super().__init__(
-            f"{requests:,} requests are in {', '.join(map(str, self.files))}. Have them answered (by a provider, or: "
-            f"vllm run-batch -i {self.files[0]} -o ANSWERS.jsonl --model MODEL), then run this command with --batch-in "
-            "ANSWERS.jsonl in place of --batch-out (in a model's file: batch_in, batch_out)"
+            f"{requests:,} requests are in {', '.join(map(str, self.files))}. Let a provider answer them, or run: "
+            f"vllm run-batch -i {self.files[0]} -o ANSWERS.jsonl --model MODEL. Then run this command again with "
+            "--batch-in ANSWERS.jsonl in place of --batch-out (in a model's file: batch_in, batch_out)"
         )
 
 
@@ -54,7 +54,7 @@ class Problems(CulturevalError):
     def __init__(self, problems: Sequence[str]) -> None:
         self.problems = tuple(problems)
         lines = (f"  {number}. {problem}" for number, problem in enumerate(problems, start=1))
-        super().__init__("\n".join([f"{len(problems)} problems, all to be solved before a start:", *lines]))
+        super().__init__("\n".join([f"{len(problems)} problems to solve before the run can start:", *lines]))
 
 
 class ProblemList:
@@ -65,31 +65,31 @@ class ProblemList:
 
     @contextmanager
     def collecting(self) -> Iterator[None]:
-        """A context whose CulturevalError is collected."""
+        """A context that collects a CulturevalError."""
         try:
             yield
         except CulturevalError as error:
             self.add(error)
 
     def add(self, error: CulturevalError) -> None:
-        """Adds an error, or each problem of a `Problems`, unless one with the same message is there."""
+        """Adds an error, or each problem of a `Problems`, unless the same message is there."""
         several = [CulturevalError(text) for text in error.problems] if isinstance(error, Problems) else [error]
-        for one in several:
-            self.found.setdefault(str(one), one)
+        for problem in several:
+            self.found.setdefault(str(problem), problem)
 
     def raise_if_any(self, most: int | None = None) -> None:
-        """Raises the one error as it is, several as `Problems`, of which `most` are told (None: all)."""
+        """Raises a single error as it is, several as `Problems`, which lists `most` of them (None: all)."""
         texts = list(self.found)
         if len(texts) == 1:
             raise self.found[texts[0]]
         if most is not None and len(texts) > most:
-            texts[most:] = [f"And {len(texts) - most} more such problems."]
+            texts[most:] = [f"And {len(texts) - most} more problems."]
         if texts:
             raise Problems(texts)
 
 
 def all_of(checks: Iterable[Callable[[], object]]) -> None:
-    """Runs all checks, and raises the CulturevalErrors that they raised together."""
+    """Runs all checks, then raises all their CulturevalErrors together."""
     problems = ProblemList()
     for check in checks:
         with problems.collecting():
@@ -98,7 +98,7 @@ def all_of(checks: Iterable[Callable[[], object]]) -> None:
 
 
 class BadRow(CulturevalError):
-    """One row breaks its schema: a column, what it holds, and what is wrong with it ("is not a number")."""
+    """A row breaks its schema: the column, its value, and the reason ("is not a number")."""
 
     def __init__(self, column: str, value: object, reason: str) -> None:
         self.column, self.value, self.reason = column, value, reason
@@ -106,17 +106,17 @@ class BadRow(CulturevalError):
 
 
 def wrong_settings(error: "ValidationError", values: bool = False) -> str:
-    """What pydantic found wrong, as `setting: reason`; `values` also shows what was given, which may be an API key."""
+    """What pydantic found wrong, as `setting: reason`; `values` also shows the values, which may be API keys."""
     found = []
     for item in error.errors():
-        given = f" (given: {item['input']!r})" if values else ""
-        reason = item["msg"].removeprefix("Value error, ")  # before the words of a validator of ours
-        found.append(f"{'.'.join(map(str, item['loc'])) or 'settings'}: {reason}{given}")
+        value = f" (given: {item['input']!r})" if values else ""
+        reason = item["msg"].removeprefix("Value error, ")  # pydantic puts it before the message of a validator
+        found.append(f"{'.'.join(map(str, item['loc'])) or 'settings'}: {reason}{value}")
     return "; ".join(found)
 
 
 def did_you_mean(name: str, known: Iterable[str], cutoff: float = 0.5) -> str:
-    """` Did you mean a, b?` with at most three known names of that similarity (0 to 1) at least; "" without one."""
+    """` Did you mean a, b?`: at most three known names with a similarity of `cutoff` (0 to 1); "" without one."""
     nearest = difflib.get_close_matches(name, list(known), n=3, cutoff=cutoff)
     return f" Did you mean {', '.join(nearest)}?" if nearest else ""
 
@@ -126,9 +126,9 @@ def shown_names(names: Sequence[str], most: int = 5) -> str:
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
-def counted(number: int, what: str) -> str:
-    """`1 sample`, `2 samples`: for words whose plural ends in s."""
-    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
+def counted(number: int, noun: str) -> str:
+    """`1 sample`, `2 samples`; the plural of the noun ends in s."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def described(error: BaseException) -> str:
@@ -137,7 +137,7 @@ def described(error: BaseException) -> str:
 
 
 def escaped(text: str, keep: str = "") -> str:
-    """The text with its control and invisible characters, but those to `keep`, written as escapes."""
+    """The text with its control and invisible characters, written as escapes, except those in `keep`."""
     return _CONTROLS.sub(
         lambda found: found[0] if found[0] in keep else found[0].encode("unicode_escape").decode(), text
     )

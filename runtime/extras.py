@@ -1,6 +1,6 @@
-"""Parts of the package that are installed on request: the extras of pyproject.toml, and how a missing one is named.
+"""The optional parts of the package: the extras of pyproject.toml, and the error where one is missing.
 
-What each extra holds is said in pyproject.toml alone, and read from the metadata of the installed package.
+The packages of an extra are read from the metadata of the installed package.
 """
 
 from functools import cache
@@ -31,16 +31,16 @@ class MissingExtra(CulturevalError):
 
 @cache
 def requirements_of(extra: str = "") -> tuple[Requirement, ...]:
-    """The packages, with the ranges, of an extra beside those of the core; "": of the core."""
-    every = [Requirement(one) for one in requires("cultureval") or ()]
-    core = [one for one in every if one.marker is None or one.marker.evaluate({"extra": ""})]
-    of_extra = [one for one in every if one not in core and one.marker.evaluate({"extra": extra})]
+    """The packages that an extra adds to the core, with their versions; "": the packages of the core."""
+    packages = [Requirement(package) for package in requires("cultureval") or ()]
+    core = [package for package in packages if package.marker is None or package.marker.evaluate({"extra": ""})]
+    of_extra = [package for package in packages if package not in core and package.marker.evaluate({"extra": extra})]
     return tuple(of_extra if extra else core)
 
 
 def missing_packages(extra: str) -> list[str]:
     """The names of an extra's packages that are not installed."""
-    return [one.name for one in requirements_of(extra) if not _installed(one.name)]
+    return [package.name for package in requirements_of(extra) if not _installed(package.name)]
 
 
 def _installed(name: str) -> bool:
@@ -48,22 +48,22 @@ def _installed(name: str) -> bool:
 
 
 def install_command(extra: str) -> str:
-    """The command that installs an extra beside what is there."""
+    """The command that installs an extra."""
     return f"pip install 'cultureval[{extra}]'"
 
 
 @cache
 def require_extra(extra: str) -> None:
-    """Raises MissingExtra, which says what installs it, where a package of an extra is missing."""
+    """Raises MissingExtra, with the command to install it, where a package of an extra is missing."""
     if missing_packages(extra):
         raise MissingExtra(extra)
 
 
 @cache
 def require_camel_tools() -> None:
-    """Raises a CulturevalError where camel-tools is missing, whose words FannOrFlop and JEEM score.
+    """Raises a CulturevalError where camel-tools is missing: it splits words for FannOrFlop and JEEM.
 
-    From Python 3.13 on the core leaves it out: it asks for editdistance, which has no wheel and is not used here.
+    From Python 3.13 on it is no part of the core: it depends on editdistance, which has no wheel there.
     """
     if missing := [name for name in ("camel-tools", "emoji") if not _installed(name)]:
         raise CulturevalError(

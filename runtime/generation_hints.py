@@ -1,6 +1,6 @@
-"""Docs as chat messages, and generation hints (`doc_fields.GenerationHints`): what a task asks beyond LightEval's Doc.
+"""Docs as chat messages, and the generation hints of a Doc (`doc_fields.GenerationHints`).
 
-LightEval's backends drop stop strings with a chat template; tasks published with those set `stop_in_chat: false`.
+LightEval's backends ignore stop strings with a chat template; tasks that were published so set `stop_in_chat: false`.
 Servers have no common field for `thinking`: it is set in `extra_body`.
 """
 
@@ -67,7 +67,7 @@ def chat_messages(
 ) -> list[dict[str, Any]]:
     """LightEval's chat messages for a Doc, with images placed as in the transformers models.
 
-    Few-shot samples may have images of their own; `placement` is of images in a turn that has no `<image>` marks.
+    Few-shot samples may have images too. `placement` applies to turns without `<image>` marks.
     """
     from lighteval.tasks.prompt_manager import PromptManager
 
@@ -84,7 +84,7 @@ def chat_messages(
 
 
 def message_parts(text: str, images: Sequence[dict[str, Any]], placement: Placement) -> list[dict[str, Any]]:
-    """The parts of one turn of a chat: images at the text's `<image>` marks, one each, or else all by `placement`."""
+    """The parts of a chat turn: an image at each `<image>` mark of the text, else all first or last (`placement`)."""
     if not images or text.count(IMAGE_MARK) != len(images):
         words = [{"type": "text", "text": text}]
         return [*images, *words] if placement == "first" else [*words, *images]

@@ -1,4 +1,4 @@
-"""Processes of ours that work on hostile texts: one that a text ends costs no other text its result."""
+"""Worker processes for hostile texts: a text that kills its worker costs no other text its result."""
 
 import ctypes
 import os
@@ -13,13 +13,13 @@ from socket import socketpair
 from typing import Any
 
 _PARENT_DEATH = 1  # of prctl
-_END_SECONDS = 10.0  # from the end of a process's connection to its own
+_END_SECONDS = 10.0  # that a process gets to end after its connection is lost
 _PROGRAM = "import sys; from cultureval.runtime.hostile_work import serve; serve(int(sys.argv[1]))"
 
 
 @dataclass(frozen=True)
 class Ended:
-    """Stands for the result of an item at which the process ended: its exit status, or minus the signal."""
+    """In place of the result of an item that ended its process: the exit status, or minus the signal."""
 
     status: int
 
@@ -34,20 +34,24 @@ class _Process:
 
     @classmethod
     def started(cls) -> "_Process":
-        ours, theirs = socketpair()
-        with theirs:
-            command = [sys.executable, "-P", "-c", _PROGRAM, str(theirs.fileno())]
+        parent_end, child_end = socketpair()
+        with child_end:
+            command = [sys.executable, "-P", "-c", _PROGRAM, str(child_end.fileno())]
             environment = os.environ | {
                 "OPENBLAS_NUM_THREADS": "1",
                 "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
             }
             process = subprocess.Popen(
-                command, pass_fds=[theirs.fileno()], env=environment, stdin=subprocess.DEVNULL, start_new_session=True
+                command,
+                pass_fds=[child_end.fileno()],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
             )
-        return cls(process, Connection(ours.detach()))
+        return cls(process, Connection(parent_end.detach()))
 
     def end(self, patience: float = 0.0) -> int:
-        """Ends it where it has not ended in some seconds; the exit status."""
+        """Kills the process unless it ends within `patience` seconds; returns the exit status."""
         with suppress(subprocess.TimeoutExpired):
             self.process.wait(patience)
         self.process.kill()
@@ -62,7 +66,7 @@ def results(
 
     Args:
         function: A function of a module; an exception ends its process.
-        items: What can be pickled.
+        items: Objects that can be pickled.
         count: Number of processes; default: one for each CPU.
 
     Yields:
@@ -74,22 +78,22 @@ def results(
     try:
         while waiting or busy:
             while waiting and len(busy) < (count or len(os.sched_getaffinity(0))):
-                own = idle.pop() if idle else _Process.started()
+                worker = idle.pop() if idle else _Process.started()
                 place = waiting.pop()
-                busy[own.connection] = own, place
-                with suppress(BrokenPipeError, ConnectionResetError):  # it has ended, as is seen below
-                    own.connection.send((function, items[place]))
+                busy[worker.connection] = worker, place
+                with suppress(BrokenPipeError, ConnectionResetError):  # it has ended; `wait` below finds it
+                    worker.connection.send((function, items[place]))
             for connection in wait(list(busy)):
-                own, place = busy.pop(connection)  # type: ignore[call-overload]
+                worker, place = busy.pop(connection)  # type: ignore[call-overload]
                 try:
-                    found = own.connection.recv()
-                    idle.append(own)
+                    found = worker.connection.recv()
+                    idle.append(worker)
                 except (EOFError, ConnectionResetError):
-                    found = Ended(own.end(_END_SECONDS))
+                    found = Ended(worker.end(_END_SECONDS))
                 yield place, found
     finally:
-        for own in [*idle, *(own for own, _ in busy.values())]:
-            own.end()
+        for worker in [*idle, *(worker for worker, _ in busy.values())]:
+            worker.end()
 
 
 def serve(descriptor: int) -> None:

@@ -1,4 +1,4 @@
-"""An orderly end at Ctrl-C, SIGTERM and SIGHUP: what is open is closed, and finished answers are kept."""
+"""An orderly end at Ctrl-C, SIGTERM and SIGHUP: files are closed, and finished answers are kept."""
 
 import os
 import signal
@@ -19,15 +19,15 @@ class Interrupted(KeyboardInterrupt):
         self.number = number
 
 
-def told_end(error: KeyboardInterrupt) -> tuple[str, int]:
-    """What ended the command and how it goes on; and its exit code, 128 and the signal's number, as shells have it."""
+def interruption_message(error: KeyboardInterrupt) -> tuple[str, int]:
+    """A message about what ended the command, and its exit code as in shells: 128 plus the signal's number."""
     name, number = (str(error), error.number) if isinstance(error, Interrupted) else ("Ctrl-C", int(signal.SIGINT))
     return f"stopped by {name}. {GOES_ON}", 128 + number
 
 
 @contextmanager
 def orderly_end() -> Iterator[None]:
-    """A command's context: SIGTERM and SIGHUP raise `Interrupted`, or stay ignored (nohup)."""
+    """A context of a command: SIGTERM and SIGHUP raise `Interrupted`, or stay ignored (nohup)."""
     changed = [number for number in ENDING if signal.getsignal(number) == signal.SIG_DFL]
     for number in changed:
         signal.signal(number, _end)
@@ -39,12 +39,12 @@ def orderly_end() -> Iterator[None]:
 
 
 def _end(number: int, frame: Any) -> None:
-    signal.signal(number, signal.SIG_IGN)  # what is being closed is not interrupted again
+    signal.signal(number, signal.SIG_IGN)  # nothing interrupts the closing
     raise Interrupted(number)
 
 
 def _end_at_once() -> None:
-    """In a forked process: one that waits in C, as a pool's worker does, would never run a handler of Python's."""
+    """Restores signals in a forked process: a pool's worker that waits in C would never run a Python handler."""
     for number in ENDING:
         if signal.getsignal(number) is _end:
             signal.signal(number, signal.SIG_DFL)

@@ -1,9 +1,9 @@
-"""The journal: every answer of a model, a judge or a code judge, on the disk as soon as it is there.
+"""The journal: every answer of a model, a judge or a code judge, written to disk at once.
 
-A folder a model, in it JSON lines, one file a process, which only that process appends to. A batch of answers is one
-write and one fsync: a kill loses at most the batch in flight, and a torn last line is skipped. The index is a dict that
-is made at opening; a line's key stands at a fixed place, so that opening parses no JSON. Processes may share a folder:
-each finds what was written before it opened. To forget a model's answers, delete its folder.
+Each model has a folder, and each process appends to its own file of JSON lines there. A batch of answers is one write
+and one fsync: a kill loses at most the batch in flight, and a torn last line is skipped. Opening builds the index, a
+dict; a line's key has a fixed place, so that no JSON is parsed. Processes may share a folder: each finds what was
+written before it opened. To forget a model's answers, delete its folder.
 """
 
 import hashlib
@@ -27,9 +27,9 @@ logger = logging.getLogger(__name__)
 KEY_DIGITS = 32  # of hex: 128 bits
 HEAD = b'{"key": "'
 KEY = slice(len(HEAD), len(HEAD) + KEY_DIGITS)
-PLACE_BITS = 44  # of an index entry: the place in a file of up to 16 TiB, below the number of the file
-LONGEST_NAME = 80  # characters of a folder's name before its hash
-ABOUT = "about.json"  # in a model's folder: its name and what identifies it
+PLACE_BITS = 44  # of an index entry: offset in a file of up to 16 TiB; the bits above are the file's number
+LONGEST_NAME = 80  # characters of the model's name in a folder's name, before the hash
+ABOUT = "about.json"  # in a model's folder: its name and identity
 
 Records = Mapping[str, Mapping[str, Any]]  # key -> the answer
 
@@ -45,14 +45,14 @@ def answer_key(**parts: Any) -> str:
 
 
 def journal_folder() -> Path:
-    """The folder of all journals: that of CULTUREVAL_JOURNAL, else one in the user cache."""
+    """The folder of all journals: CULTUREVAL_JOURNAL, else `journal` in the user cache."""
     return current_settings().journal or user_cache() / "journal"
 
 
 def open_journal(name: str, **identity: Any) -> "Journal":
     """The journal of a model, opened in its own folder.
 
-    `identity` tells its answers from another model's: revision or fingerprint, settings that change answers. Raises a
+    `identity` separates models of one name: revision or fingerprint, settings that change answers. Raises a
     CulturevalError where the folder cannot be read or made.
     """
     shown = re.sub(r"[^\w.-]+", "-", name).strip("-.")[-LONGEST_NAME:]
@@ -69,17 +69,17 @@ def open_journal(name: str, **identity: Any) -> "Journal":
 
 
 class Journal:
-    """Answers by key in a folder that survives a kill at any moment; of two answers to a key the later one is found.
+    """Answers by key in a folder that survives a kill at any moment; of two answers to a key the later counts.
 
     Attributes:
         folder: Of the model.
-        torn: Lines that were found at opening and are not whole.
+        torn: Number of incomplete lines that were found at opening.
     """
 
     def __init__(self, folder: Path, resume: bool | None = None) -> None:
-        """Opens a journal; answers that are there are found unless `resume` (None: the current setting) is False.
+        """Opens a journal; `resume` False (None: the current setting) ignores its earlier answers.
 
-        The folder is made with the first answer; raises a CulturevalError where a file cannot be read.
+        The first answer creates the folder. Raises a CulturevalError where a file cannot be read.
         """
         self.folder, self.torn = Path(folder), 0
         self._files: list[Path] = []
@@ -110,13 +110,13 @@ class Journal:
                 answer: dict[str, Any] = json.loads(file.readline().decode("utf-8", "surrogatepass"))["answer"]
         except (OSError, ValueError) as error:
             raise CulturevalError(
-                f"Answers in the journal {self.folder} were deleted or changed while this command was using them. "
-                "Start it again: what is left is reused, and the rest is asked again."
+                f"Answers in the journal {self.folder} were deleted or changed while this command used them. Run it "
+                "again: it reuses the answers that are left and asks for the rest."
             ) from error
         return answer
 
     def earlier(self, key: str) -> int | None:
-        """When the file of an answer was begun, in ns since 1970, if it was there at opening; else None."""
+        """When the file of an answer was created, in ns since 1970; None for answers of this process."""
         place = self._places.get(bytes.fromhex(key))
         if place is None or place >> PLACE_BITS >= self._found:
             return None
@@ -125,7 +125,7 @@ class Journal:
     def append(self, answers: Records) -> None:
         """Writes a batch of answers: all are on the disk when this returns, or none where it raises.
 
-        Raises a TypeError where JSON cannot hold one, a CulturevalError where the folder cannot be written.
+        Raises a TypeError where JSON cannot hold an answer, a CulturevalError where the folder cannot be written.
         """
         lines = {key: _line(key, answer) for key, answer in answers.items()}
         with self._lock:
@@ -145,7 +145,7 @@ class Journal:
         """The error of a folder that cannot be written."""
         return CulturevalError(
             f"Answers cannot be written into the journal {self.folder} ({error.strerror or error}). Make room or set "
-            "CULTUREVAL_JOURNAL to another folder; the same command goes on from the answers that were written."
+            "CULTUREVAL_JOURNAL to another folder; the same command goes on from the answers in the journal."
         )
 
     def _write(self, data: bytes) -> None:

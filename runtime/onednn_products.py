@@ -1,8 +1,8 @@
 """fp32 matrix products on a CPU by oneDNN, which comes with PyTorch.
 
-PyTorch gives the product of an fp32 linear layer to its default library, MKL, which leaves half the width of an AMD
-processor's vectors unused; there oneDNN takes half of the time or less. It rounds as fp32 does, with errors about twice
-as large as MKL's. Linear layers call it inside the context `onednn_products`; the model itself is not changed.
+PyTorch's default library, MKL, uses half the vector width of AMD processors; there oneDNN takes at most half of the
+time. It computes in fp32, with errors about twice as large as MKL's. The context `onednn_products` redirects linear
+layers; the model itself is not changed.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ def onednn_products(device: torch.device | str) -> AbstractContextManager[Any]:
 
 @contextmanager
 def fast_products(device: torch.device | str) -> Iterator[None]:
-    """A context in which a model of transformers computes as our routes do: by oneDNN, shared keys not repeated."""
+    """A context with all our speed-ups for a transformers model: oneDNN, and shared keys that are not repeated."""
     with onednn_products(device), keys_not_repeated():
         yield
 
@@ -48,5 +48,6 @@ class _OneDNNLinear(TorchFunctionMode):
 def _suits(values: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> bool:
     """Whether oneDNN is fast for these tensors; it is not for a weight that is a slice of a larger one."""
     plain = all(type(tensor) in (torch.Tensor, torch.nn.Parameter) for tensor in (values, weight))
-    alike = all(one is None or (one.device.type, one.dtype) == ("cpu", torch.float32) for one in (values, weight, bias))
+    present = [tensor for tensor in (values, weight, bias) if tensor is not None]
+    alike = all((tensor.device.type, tensor.dtype) == ("cpu", torch.float32) for tensor in present)
     return plain and alike and weight.layout == torch.strided and weight.is_contiguous()

@@ -1,4 +1,4 @@
-"""What a command prints: folded to the terminal, which shows control characters instead of obeying them."""
+"""What a command prints: folded to the terminal's width, with control characters as escapes."""
 
 import io
 import os
@@ -14,7 +14,7 @@ from typing import TextIO
 
 from cultureval.runtime.errors import CONTROLS, escaped
 
-# What progress bars and logs write themselves: colours, the cursor's line and visibility, erased lines.
+# Codes of progress bars and logs: colours, the cursor's line and visibility, erased lines.
 OF_BARS = r"\x1b\[(?:[0-9;]{0,32}m|[0-9]{0,3}[ABK]|\?25[hl])"
 # U+2068 and U+2069 remain: they isolate right-to-left lines (`isolated`).
 CONTROL = re.compile(rf"(?P<of_bars>{OF_BARS})|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066\u2067]")
@@ -22,7 +22,7 @@ COMMAND = re.compile(r"\s*(?:\S*/)?(?:cultureval|pip|python[\d.]*) \S")
 
 
 class TerminalStream(io.TextIOWrapper):
-    """A terminal that shows control characters, whoever wrote them; those of progress bars and colours are obeyed."""
+    """A terminal that shows control characters as escapes, except the codes of progress bars and colours."""
 
     def write(self, text: str, /) -> int:
         """Writes the text, control characters as escapes; returns its length."""
@@ -31,13 +31,13 @@ class TerminalStream(io.TextIOWrapper):
 
 
 def print_result(text: str, path: str | Path) -> None:
-    """Prints the text of a result that is saved already, and its path on standard error where that may be missed."""
-    if text.startswith(("{", "[")):  # JSON, whose texts a line break would change
+    """Prints the text of a saved result; its path goes to standard error, unless a terminal or the text shows it."""
+    if text.startswith(("{", "[")):  # folding would change texts in JSON
         print(text)
     else:
         print_text(text)
-    told = any(str(place) in text for place in (path, Path(path).resolve()))
-    if not sys.stdout.isatty() and not told:
+    path_shown = any(str(place) in text for place in (path, Path(path).resolve()))
+    if not sys.stdout.isatty() and not path_shown:
         print(f"cultureval: saved: {escaped(str(path))}", file=sys.stderr)
 
 
@@ -48,7 +48,7 @@ def print_text(text: str) -> None:
 
 
 def print_note(text: str) -> None:
-    """Prints a sentence for the user on standard error, beside a command's result, as `print_message` does."""
+    """Prints a sentence for the user on standard error, as `print_message` does."""
     print_message(f"cultureval: {escaped(text, keep=CONTROLS)}")
 
 
@@ -59,7 +59,7 @@ def print_message(text: str) -> None:
 
 
 def terminal_width(stream: TextIO | None = None) -> int | None:
-    """The cells of a line of a stream (None: standard output): COLUMNS, else its terminal's; None if it has none."""
+    """The width of a stream (None: standard output) in cells: COLUMNS, else its terminal's; None for a file."""
     columns = os.environ.get("COLUMNS", "")
     if columns.isdecimal() and int(columns):
         return int(columns)
@@ -67,7 +67,7 @@ def terminal_width(stream: TextIO | None = None) -> int | None:
 
 
 def folded(text: str, width: int) -> str:
-    """The text with its lines folded between words to a width in letters; long words and commands stay whole."""
+    """The text with lines folded between words to a width in characters; long words and commands stay whole."""
     how = {"break_long_words": False, "break_on_hyphens": False, "replace_whitespace": False, "expand_tabs": False}
     lines = text.split("\n")
     return "\n".join(line if COMMAND.match(line) else textwrap.fill(line, width, **how) for line in lines)
@@ -80,10 +80,10 @@ def wrapped(text: str) -> str:
 
 @contextmanager
 def steady_streams() -> Iterator[None]:
-    """A context of a whole command: terminals are `TerminalStream`s, and an encoding may lack letters.
+    """A context of a whole command: terminals become `TerminalStream`s; letters that they cannot show are escaped.
 
     Raises:
-        SystemExit: The reader closed its pipe and so wanted no more (code 0).
+        SystemExit: The reader closed its pipe (code 0).
     """
     before = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = _steady(sys.stdout), _steady(sys.stderr)
@@ -94,7 +94,7 @@ def steady_streams() -> Iterator[None]:
             sys.stdout.flush()
             sys.stderr.flush()
     except BrokenPipeError as error:
-        for descriptor in (1, 2):  # Python flushes once more at its end
+        for descriptor in (1, 2):  # Python flushes again when it exits
             os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
         raise SystemExit(0) from error
     finally:
@@ -102,9 +102,9 @@ def steady_streams() -> Iterator[None]:
 
 
 def _steady(stream: TextIO | None) -> TextIO:
-    if stream is None:  # it was closed before Python started
+    if stream is None:  # closed before Python started
         return open(os.devnull, "w", encoding="utf-8")
-    if not isinstance(stream, io.TextIOWrapper):  # a test's
+    if not isinstance(stream, io.TextIOWrapper):  # a stream of a test
         return stream
     stream.reconfigure(errors="backslashreplace")
     if not stream.isatty():
@@ -113,6 +113,6 @@ def _steady(stream: TextIO | None) -> TextIO:
 
 
 def isolated(text: str) -> str:
-    """A text with letters from right to left, set apart from the text around it (by U+2068 and U+2069)."""
+    """A text with right-to-left letters between U+2068 and U+2069, which isolate it; other texts as they are."""
     leftwards = any(unicodedata.bidirectional(letter) in ("R", "AL") for letter in text)
     return f"\u2068{text}\u2069" if leftwards else text

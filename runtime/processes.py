@@ -1,7 +1,7 @@
 """Several processes that share one run (`accelerate launch`, `torchrun`).
 
-LightEval's custom launcher treats every process as the main one. So each process answers its share of the prompts, all
-exchange their answers, and `finish` ends all but the first, which computes the metrics and writes the results.
+Each process answers its share of the prompts, and all exchange their answers. `finish` then ends every process but the
+first, which computes the metrics and writes the results.
 """
 
 import hashlib
@@ -52,10 +52,10 @@ def split_contiguous(order: Sequence[int], sizes: Sequence[float]) -> list[Seque
 def answer_and_gather(
     docs: Sequence["Doc"], shares: Sequence[Sequence[int]], answer: Callable[[list["Doc"]], Sequence[Answer]]
 ) -> list[Answer]:
-    """Let each process answer its share, and give every process all answers, in the order of the questions.
+    """Answers the share of this process, and returns the answers of all processes, in the order of the questions.
 
-    `shares` are places of the questions of each process, in the order of asking. Raises a CulturevalError where the
-    questions are not the same in every process, in the same order.
+    `shares` are the indices of each process's questions, in the order of asking. Raises a CulturevalError where the
+    processes have different questions, or another order.
     """
     order = hashlib.sha256(repr([(doc.task_name, doc.id, doc.query) for doc in docs]).encode()).digest()
     if len(set(gather(order))) > 1:
@@ -67,7 +67,7 @@ def answer_and_gather(
 
 
 def gather(mine: Answer) -> list[Answer]:
-    """What each process has, by rank; raises a CulturevalError where another process has ended."""
+    """The values of all processes, by rank; raises a CulturevalError where another process has ended."""
     gathered = [mine] * process_count()
     if process_count() > 1:
         import torch.distributed as dist
@@ -81,7 +81,7 @@ def gather(mine: Answer) -> list[Answer]:
 
 
 def finish() -> None:
-    """Disconnects from the other processes, which end here by a SystemExit of code 0; only the first goes on."""
+    """Disconnects the processes: the first goes on, all others end by a SystemExit of code 0."""
     if process_count() > 1:
         import torch.distributed as dist
 

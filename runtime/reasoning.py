@@ -1,6 +1,6 @@
 """Separation of a reply into reasoning and answer: one rule for models, generated code and judges.
 
-The rule, in which only the pairs of tags can be set:
+The rule; only the pairs of tags are settings:
 
 1. An end tag before any start tag closes reasoning that the prompt opened: all before it is reasoning. Templates like
    DeepSeek-R1's write `<think>` into the prompt themselves, so that the reply holds only `</think>`.
@@ -23,7 +23,7 @@ THINK_TAGS: tuple[tuple[str, str], ...] = (("<think>", "</think>"),)
 
 
 def split_reasoning(text: str, tags: Tags = THINK_TAGS) -> tuple[str, str | None]:
-    """Split what a model wrote into its answer ("" for none) and its reasoning, joined by blank lines (None for none).
+    """Splits a model's reply into answer ("" for none) and reasoning, joined by blank lines (None for none).
 
     `tags` are pairs of non-empty start and end tags, applied one pair after the other.
     """

@@ -1,18 +1,18 @@
-"""Numbers as tables print them, everywhere alike: one value never stands with two roundings in two tables."""
+"""Numbers as tables print them: every table rounds a value alike."""
 
 import math
 from collections.abc import Mapping
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
-NOISE = 7  # digits after the last that is printed; what follows those is the error of binary sums
-LARGEST = 1e15  # of larger numbers no decimal place is known
+NOISE = 7  # digits after the last printed one; later digits are errors of binary sums
+LARGEST = 1e15  # larger floats have no exact decimal places
 
 
 def printed(value: float, digits: int, signed: bool = False) -> str:
     """A number as tables print it: halves away from zero, as the papers' tables and calculators have it.
 
-    Python's own formatting takes the nearest even digit, of the binary number: 47.12 for 47.125, and 0.14 for 0.145.
+    Python's formatting rounds the binary number, halves to even: 47.12 for 47.125, and 0.14 for 0.145.
     """
     sign = "+" if signed else ""
     if not math.isfinite(value) or abs(value) >= LARGEST:
@@ -27,7 +27,7 @@ def printed_or_na(value: float | None, digits: int = 2, signed: bool = False) ->
 
 
 def without_nan(value: Any) -> Any:
-    """The value with None for each nan, which JSON does not have."""
+    """The value with None for each nan, which JSON cannot hold."""
     if isinstance(value, Mapping):
         return {name: without_nan(item) for name, item in value.items()}
     if isinstance(value, list):

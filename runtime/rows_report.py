@@ -1,4 +1,4 @@
-"""The type of `rows_report`: what a results file says of the rows that a task read, in its `config_tasks`."""
+"""The type of `rows_report`: the rows that a task read, in `config_tasks` of a results file."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,35 +11,35 @@ KINDS = {
     "image": "Images that the model's processor or its server refused",
     "filter": "Answers that the provider's filter stopped",
     "refusal": "Answers that the model refused",
-    "no_answer": "Prompts to which no usable answer came",
+    "no_answer": "Prompts without a usable answer",
     "undecided": "Scores that the likeliest first tokens do not decide",
 }
 
 
 class RowsReport(TypedDict, total=False):
-    """Provenance and counts of a task's rows; files of earlier versions, and of other packages' tasks, lack some."""
+    """Provenance and counts of a task's rows; older files and tasks of other packages have only some fields."""
 
     source: str  # hub id of the data that were read
-    form: str  # "original", or "curated" for a copy that others cleaned
+    form: str  # "original", or "curated" for a cleaned copy
     revision: str  # commit on the hub, or "local"
-    # Hash of the prepared rows, with few-shot examples also of these; the same in another format and in shards.
+    # Hash of the prepared rows and few-shot examples, the same for every file format and number of shards.
     fingerprint: str
-    prompt: str  # hash of what the prompts are made of
+    prompt: str  # hash of the prompts' templates and labels
     parity: str  # "paper" or "sound"; "" where the task has no choice
     rows: int  # prepared
-    expected_rows: int | None  # how many the paper, or the source's card, gives; None where neither does
+    expected_rows: int | None  # by the paper or the source's card; None where neither says
     few_shot_rows: int  # prepared examples
     skipped_rows: list[dict[str, Any]]  # broken rows that were left out: file, row, column, value and reason
-    skipped_few_shot_rows: list[dict[str, Any]]  # the same of examples
-    refused_rows: list[dict[str, Any]]  # without a usable answer, likewise, each with its `kind` of `KINDS`
+    skipped_few_shot_rows: list[dict[str, Any]]  # likewise of few-shot examples
+    refused_rows: list[dict[str, Any]]  # rows without a usable answer, each with its `kind` of `KINDS`
     # Rows by what became of them: scored, few_shot, skipped, not_selected, discarded, refused, and, in a run's record,
     # not_asked (beyond a limit); `rows` is their sum.
     row_counts: Mapping[str, int]
-    duplicate_rows: int  # that ask the same as an earlier one; they are one cluster of the standard errors
-    notes: list[str]  # sentences on all rows together
-    caveat: str  # a sentence on the source itself; "" without one
-    other_data: str  # a sentence where the rows are not the published ones; "" where they are, or nobody knows
-    manifest: Mapping[str, Any]  # the audits whose decisions left rows out: name, hash, discarded
+    duplicate_rows: int  # repeats of an earlier question; one cluster in standard errors
+    notes: list[str]  # sentences about the rows
+    caveat: str  # a sentence about the source; "" without one
+    other_data: str  # a sentence where the rows differ from the published ones; "" where they do not, or it is unknown
+    manifest: Mapping[str, Any]  # the audits that left rows out: name, hash, discarded
     # Of generated code, as `cultureval score` reports them.
     signature: str
     tasks: int

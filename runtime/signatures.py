@@ -1,6 +1,6 @@
-"""Score signatures: one line that says what a number depends on, as in sacrebleu.
+"""Score signatures, as in sacrebleu: a line with everything that a number depends on.
 
-Two scores may be compared only if their signatures differ in nothing but the model.
+Two scores are comparable where their signatures differ only in the model.
 """
 
 import hashlib
@@ -19,13 +19,13 @@ PACKAGES = ("cultureval", "lighteval", "transformers", "torch")
 
 
 def signature(**fields: object) -> str:
-    """`name:value|name:value`, in the order given; a field that is None is left out, a `|` in a value becomes `%7C`."""
+    """`name:value|name:value`, in the arguments' order, without fields that are None; `|` in a value becomes `%7C`."""
     values = {name: str(value).replace("|", "%7C") for name, value in fields.items() if value is not None}
     return "|".join(f"{name}:{value}" for name, value in values.items())
 
 
 def combined_hash(hashes: Iterable[str]) -> str:
-    """One hash of several, in any order: the first eight hexadecimal digits of a SHA-256."""
+    """A hash of several hashes in any order: the first eight hexadecimal digits of a SHA-256."""
     return hashlib.sha256("\n".join(sorted(hashes)).encode("utf-8")).hexdigest()[:8]
 
 
@@ -37,14 +37,14 @@ def installed_versions(packages: Iterable[str] = PACKAGES) -> dict[str, str]:
 def changed_settings(settings: "ModelConfig", left_out: Collection[str]) -> str:
     """For a signature: `name=value` of all settings that differ from their defaults, generation parameters included.
 
-    In alphabetical order, without those `left_out`; a value that is no short word becomes eight digits of its SHA-256.
+    In alphabetical order, without `left_out`; a value that is no short word becomes eight digits of its SHA-256.
     """
     changed = changed_values(settings, left_out)
     return ",".join(f"{name}={_short(value)}" for name, value in sorted(changed.items())) or "default"
 
 
 def changed_values(settings: "ModelConfig", left_out: Collection[str]) -> dict[str, Any]:
-    """The settings, generation parameters included, that differ from their defaults; `left_out` are not considered."""
+    """The settings and generation parameters that differ from their defaults, without `left_out`."""
     from lighteval.models.model_input import GenerationParameters
 
     changed = {

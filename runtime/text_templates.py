@@ -18,7 +18,7 @@ HEAD = re.compile(r"\A---\n(.*?)^---(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 
 @dataclass(frozen=True)
 class TextTemplate:
-    """A UTF-8 text file whose slots are written `$name`; the file's own last newline is not part of it."""
+    """A UTF-8 text file with slots `$name`, without its last newline."""
 
     path: Path | Traversable
 
@@ -36,7 +36,7 @@ class TextTemplate:
         return Template(self.file_text)
 
     def render(self, **slots: str) -> str:
-        """The text with its slots filled, as by `fill`; the filled-in texts are not read as templates."""
+        """The text with its slots filled, as by `fill`; `$` in a filled-in text stays as it is."""
         return fill(self.template, slots, self.path)
 
     @property
@@ -55,7 +55,7 @@ class HeadedTemplate(TextTemplate):
         return Template(HEAD.sub("", self.file_text))
 
     def head(self) -> dict[str, object]:
-        """The settings of the head, all values texts; {} without one; a ValueError ("has a head that ...")."""
+        """The settings of the head, all values texts; {} without one; raises a ValueError ("has a head that ...")."""
         import yaml
 
         found = HEAD.match(self.file_text)
@@ -64,12 +64,12 @@ class HeadedTemplate(TextTemplate):
         except yaml.YAMLError as error:
             raise ValueError(f"has a head that is not YAML ({' '.join(str(error).split())})") from error
         if not isinstance(head, dict) or (self.file_text.startswith("---\n") and not found):
-            raise ValueError("has a head that is not of lines `name: value` between two lines `---`")
+            raise ValueError("has a head that is not lines `name: value` between two lines `---`")
         return head
 
 
 def fill(template: Template, slots: Mapping[str, str], path: Path | Traversable) -> str:
-    """A template's text with its slots filled; raises a CulturevalError on a slot that is not given, or `$5`."""
+    """A template's text with its slots filled; raises a CulturevalError on an unknown slot, or `$5`."""
     try:
         return template.substitute(slots)
     except (KeyError, ValueError) as error:
@@ -85,11 +85,11 @@ def short_hash(text: str) -> str:
 
 
 def packaged_folder(package: str) -> Traversable:
-    """The folder of a package, or of a module which is a file; raises CulturevalError where its import fails."""
+    """The folder of a package or of a module's file; raises CulturevalError where its import fails."""
     try:
         module = import_module(package)
         return files(module) if hasattr(module, "__path__") else Path(str(module.__file__)).parent
     except Exception as error:  # the package may raise anything
         raise CulturevalError(
-            f"the package {package!r} of a template cannot be loaded ({described(error)}); is its suite installed?"
+            f"the package {package!r} of a template cannot be loaded ({described(error)}): install its suite."
         ) from error

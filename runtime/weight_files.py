@@ -1,4 +1,4 @@
-"""Weights of models: which they are, whatever their folder is called; and whether all of them were loaded."""
+"""Weights of models: a fingerprint of their files, and checks that all were loaded."""
 
 import hashlib
 from collections.abc import Collection, Mapping
@@ -7,15 +7,15 @@ from typing import Any
 
 from cultureval.runtime.settings import current_settings
 
-HASHED_IN_FULL = 64 * 2**20  # bytes; of larger files samples are hashed
+HASHED_IN_FULL = 64 * 2**20  # bytes; of larger files only samples are hashed
 MIB, BLOCK = 2**20, 4096  # a file's ends are hashed in MiB, and between them a block of each MiB
 
 
 def fingerprint(folder: Path) -> str:
     """A hash of the files in a folder, so that answers are not reused for other weights of the same name.
 
-    It covers names, sizes and content, not times: a copy has the same one. Of files over 64 MiB, unless
-    CULTUREVAL_FINGERPRINT is "full", it reads the first and the last MiB and 4 KiB of each MiB between them.
+    It covers names, sizes and content, so a copy has the same hash. Of a file over 64 MiB it reads the first and the
+    last MiB and 4 KiB of each MiB between, or all of it where CULTUREVAL_FINGERPRINT is "full".
     """
     digest, in_full = hashlib.sha256(), current_settings().fingerprint == "full"
     for path in sorted(path for path in folder.iterdir() if path.is_file() and not path.name.startswith(".")):
@@ -33,17 +33,17 @@ def fingerprint(folder: Path) -> str:
 
 
 def load_sound(auto: Any, name: str, longest: int, not_needed: Collection[str] = (), **options: Any) -> tuple[Any, Any]:
-    """A tokenizer and its model, in evaluation mode, which all weights are there of.
+    """A tokenizer and its model, in evaluation mode, with all weights loaded.
 
     Args:
         auto: A class of transformers, such as `AutoModel`.
         name: Hub id or folder.
-        longest: Most tokens of a text; the tokenizer's `model_max_length` is this or the model's own maximum.
+        longest: Most tokens of a text; `model_max_length` becomes this, or the model's maximum where that is less.
         not_needed: Parts of names of weights that may be missing.
         options: Of `from_pretrained`.
 
     Raises:
-        ValueError: The tokenizer has no vocabulary, weights are missing or no numbers. Broken files raise many other
+        ValueError: The tokenizer has no vocabulary, or weights are missing or no numbers. Broken files raise many other
             types: OSError, KeyError, exceptions of the Rust tokenizers.
     """
     from transformers import AutoTokenizer
@@ -58,7 +58,7 @@ def load_sound(auto: Any, name: str, longest: int, not_needed: Collection[str] =
 
 
 def missing_weights(model: Any, report: Mapping[str, Any], not_needed: Collection[str] = ()) -> str | None:
-    """A clause with weights that a checkpoint lacks, which transformers would only log; None where none is.
+    """A clause with the weights that are missing in a checkpoint, or None; transformers only logs them.
 
     `model` and `report` are of `from_pretrained(..., output_loading_info=True)`; `not_needed` are parts of names.
     """
@@ -71,8 +71,8 @@ def missing_weights(model: Any, report: Mapping[str, Any], not_needed: Collectio
 
 def unusable_weights(model: Any) -> str | None:
     """A clause with the first weight that is not a number; None where all are."""
-    tensors = ((key, one) for key, one in model.state_dict().items() if one.is_floating_point())
-    broken = next((key for key, one in tensors if not one.isfinite().all()), None)
+    tensors = ((key, tensor) for key, tensor in model.state_dict().items() if tensor.is_floating_point())
+    broken = next((key for key, tensor in tensors if not tensor.isfinite().all()), None)
     return f"has weights that are not numbers (NaN or infinite): {broken}" if broken else None
 
 
@@ -80,4 +80,4 @@ def missing_vocabulary(tokenizer: Any) -> str | None:
     """A clause where a tokenizer has only special tokens, as transformers 5 builds it without a tokenizer's files."""
     if len(tokenizer) > len(tokenizer.all_special_ids):
         return None
-    return "has a tokenizer without a vocabulary; are the tokenizer's files there?"
+    return "has a tokenizer without a vocabulary: check that the tokenizer's files are there"

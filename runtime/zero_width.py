@@ -1,4 +1,4 @@
-"""Characters without a width: they direct, join or break, and what a reader sees is the same without them."""
+"""Characters without a width, which set direction, join or break: a text looks the same without them."""
 
 import re
 

@@ -17,7 +17,7 @@ from typer.core import TyperGroup
 import cultureval
 from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.errors import CulturevalError, did_you_mean
-from cultureval.runtime.interruption import orderly_end, told_end
+from cultureval.runtime.interruption import interruption_message, orderly_end
 from cultureval.runtime.printing import print_message, print_note, steady_streams
 from cultureval.runtime.progress import is_terminal, plain_libraries
 from cultureval.runtime.settings import current_settings, use_settings
@@ -78,7 +78,7 @@ def _interruption_told() -> Iterator[None]:
     except KeyboardInterrupt as error:
         ahead = "\n" if is_terminal() else ""  # after a progress bar
         print(ahead, end="", file=sys.stderr)
-        text, code = told_end(error)
+        text, code = interruption_message(error)
         print_note(text)
         raise SystemExit(code) from error
 

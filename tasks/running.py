@@ -117,9 +117,9 @@ def _answer(run: FinishedRun, docs: list["Doc"]) -> Answers:
     """Runs the model; docs without a usable answer are listed in the reports of their tasks."""
     from lighteval.tasks.requests import SamplingMethod
 
-    from cultureval.runtime.patches.lighteval.refused_docs import RefusedResponse, leave_out, unseen
+    from cultureval.runtime.patches.lighteval.refused_docs import RefusedResponse, leave_out, refused_images
 
-    docs, run.unanswered = leave_out(run.tasks, docs, unseen(run.tasks, run.model, docs))
+    docs, run.unanswered = leave_out(run.tasks, docs, refused_images(run.tasks, run.model, docs))
     ask = {
         SamplingMethod.PERPLEXITY: run.model.loglikelihood_rolling,
         SamplingMethod.LOGPROBS: run.model.loglikelihood,

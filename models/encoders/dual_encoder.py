@@ -1,8 +1,7 @@
 """Dual encoders of transformers for image-text retrieval: Chinese-CLIP, SigLIP and SigLIP 2, CLIP, AltCLIP.
 
-Embeddings are the model's own features (`get_image_features`, `get_text_features`), normalised to length 1, so that
-their dot product is the model's cosine similarity. Each batch is saved to disk in the model's folder, so that
-interrupted runs resume and other tasks reuse it.
+Embeddings are the model's features (`get_image_features`, `get_text_features`), normalised to length 1, so that their
+dot product is the cosine similarity. Each batch is saved in the model's folder for interrupted runs and other tasks.
 """
 
 import base64
@@ -29,7 +28,7 @@ from cultureval.runtime.onednn_products import onednn_products
 from cultureval.runtime.progress import progressing
 from cultureval.runtime.weight_files import fingerprint, missing_weights
 
-# By model type, how texts are padded: SigLIP was trained on texts padded to 64 tokens and reads padding as text.
+# Model type -> padding of texts: SigLIP was trained on texts padded to 64 tokens.
 PADDING: dict[str, bool | str] = {
     **dict.fromkeys(("chinese_clip", "clip", "altclip"), True),
     **dict.fromkeys(("siglip", "siglip2"), "max_length"),
@@ -37,7 +36,7 @@ PADDING: dict[str, bool | str] = {
 
 
 class EncoderSettings(NamedTuple):
-    """How an encoder is loaded and run.
+    """Settings of an encoder.
 
     Attributes:
         model: Hub id or folder.
@@ -54,7 +53,7 @@ class EncoderSettings(NamedTuple):
     batch_size: int = 32
 
     def source(self) -> str:
-        """The model as transformers reads it."""
+        """The model as an argument of transformers: an expanded path, or the hub id."""
         return str(Path(self.model).expanduser()) if is_local(self.model) else self.model
 
 
@@ -68,10 +67,10 @@ def encoder_settings(model: str, given: Mapping[str, Any]) -> EncoderSettings:
 
 
 def load_encoder(settings: EncoderSettings, reader: Any, not_needed: Collection[str] = ()) -> tuple[Any, Any]:
-    """An encoder on its device, and its tokenizer or processor as `reader` (a class of transformers) reads it.
+    """An encoder on its device, and its tokenizer or processor by `reader` (a class of transformers).
 
     Raises:
-        CulturevalError: It cannot be loaded, or lacks weights other than the `not_needed` ones.
+        CulturevalError: It cannot be loaded, or weights are missing, except the `not_needed` ones.
     """
     source, options = settings.source(), {"revision": settings.revision}
     try:
@@ -85,7 +84,7 @@ def load_encoder(settings: EncoderSettings, reader: Any, not_needed: Collection[
 
 
 def is_dual_encoder(model: str) -> bool:
-    """Whether a folder or hub id is of a known family; False also where its configuration cannot be read."""
+    """Whether a folder or hub id is a dual encoder of a known family; False if it cannot be read."""
     try:
         return AutoConfig.from_pretrained(EncoderSettings(model).source()).model_type in PADDING
     except (OSError, ValueError):
@@ -157,7 +156,7 @@ class DualEncoder:
             if not np.isfinite(vectors).all():
                 raise CulturevalError(f"{self.identity['name']} returns an embedding that is not finite: use float32.")
             packed = (base64.b64encode(vector.astype("<f4").tobytes()).decode("ascii") for vector in vectors)
-            self._store.append({keys[place]: {"float32": one} for place, one in zip(batch, packed, strict=True)})
+            self._store.append({keys[place]: {"float32": text} for place, text in zip(batch, packed, strict=True)})
         return np.stack([np.frombuffer(base64.b64decode(self._store.get(key)["float32"]), "<f4") for key in keys])
 
     @torch.inference_mode()

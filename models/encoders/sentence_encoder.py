@@ -1,7 +1,7 @@
-"""Sentence embeddings by a transformer encoder, as the sentence-transformers library computes them.
+"""Sentence embeddings as by sentence-transformers, without that library.
 
-That library is not needed: a checkpoint of it is a transformers model, with the way of pooling in
-`1_Pooling/config.json` (the mean of tokens where there is none) and the longest text in `sentence_bert_config.json`.
+Its checkpoints are transformers models. `1_Pooling/config.json` has the pooling (default: the mean of tokens), and
+`sentence_bert_config.json` the longest text.
 """
 
 import json
@@ -25,7 +25,7 @@ class SentenceEncoder:
         """Load a model, such as sentence-transformers/all-MiniLM-L6-v2.
 
         Raises:
-            CulturevalError: It cannot be loaded, or takes neither the mean of tokens nor the first one.
+            CulturevalError: It cannot be loaded, or its pooling is neither the mean of tokens nor the first token.
         """
         self.model, self.tokenizer = load_encoder(settings, AutoTokenizer, ("pooler",))
         modes = _config(settings, "1_Pooling/config.json").items()
@@ -35,9 +35,9 @@ class SentenceEncoder:
             raise CulturevalError(
                 f"{settings.model} has {' and '.join(chosen)}: give one with pooling_mode_mean_tokens."
             )
-        told = _config(settings, "sentence_bert_config.json").get("max_seq_length")
+        longest = _config(settings, "sentence_bert_config.json").get("max_seq_length")
         most = min(self.tokenizer.model_max_length, getattr(self.model.config, "max_position_embeddings", 512))
-        self.batch_size, self.longest = settings.batch_size, min(told or most, most)
+        self.batch_size, self.longest = settings.batch_size, min(longest or most, most)
 
     @torch.inference_mode()
     def encode(self, texts: Sequence[str]) -> np.ndarray:

@@ -1,8 +1,8 @@
-"""Keys and values of rows that end in the same column, and forward passes over them and over a shared beginning.
+"""The cache of keys and values for the generation queue, and forward passes over it.
 
-Transformers' own cache is copied whole for every token; here a token is written into a buffer with room. Rows of
-different lengths end in the same column, with zeros before the shorter ones, as prompts padded on the left. So rows can
-leave a batch and join it, and rows that share a beginning get copies of its keys.
+Transformers copies its whole cache for every token; here a token is written into a buffer with free columns. Rows of
+different lengths end in the same column, padded with zeros on the left, so that rows can leave and join a batch. Rows
+with a shared beginning get copies of its keys.
 """
 
 import inspect
@@ -25,7 +25,7 @@ class GrowingLayer(DynamicLayer):
     """A layer's keys and values [rows, heads, columns, size], the visible part of larger buffers."""
 
     def update(self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
-        """Writes the keys and values of new columns, and returns those of all."""
+        """Writes the keys and values of new columns, and returns all keys and values."""
         if not self.is_initialized:
             self.take(key_states, value_states, key_states.shape[-2])
             return self.keys, self.values
@@ -39,25 +39,25 @@ class GrowingLayer(DynamicLayer):
         return self.keys, self.values
 
     def take(self, keys: Tensor, values: Tensor, columns: int) -> None:
-        """Takes buffers, of which the first columns hold keys and values, and the others are free."""
+        """Takes buffers with keys and values in the first `columns`; the other columns are free."""
         self.is_initialized, self.dtype, self.device = True, keys.dtype, keys.device
         self._buffers = keys, values
         self.show(columns)
 
     def show(self, columns: int) -> None:
-        """Keeps the first columns; those after them become free."""
+        """Keeps the first columns; the rest becomes free."""
         self.keys, self.values = (buffer[..., :columns, :] for buffer in self._buffers)
 
 
 @dataclass(frozen=True)
 class Part:
-    """Rows of a cache that become rows of another.
+    """Rows of a cache to copy into another cache.
 
     Attributes:
-        cache: From which they are taken; its rows end in the same column.
-        rows: Their indices, an index several times for copies.
-        columns: How many of the last columns are taken of each.
-        before: Columns of zeros put before each row's, which push as many of its last ones out; None for none.
+        cache: The source; its rows end in the same column.
+        rows: Indices of the rows; an index may repeat.
+        columns: Number of last columns to take from each row.
+        before: Columns of zeros before each row, which push out as many of its last columns; None for none.
     """
 
     cache: Cache
@@ -67,17 +67,18 @@ class Part:
 
 
 def empty_cache() -> Cache:
-    """A cache without rows, whose layers are made as a model fills them."""
+    """A cache without rows; layers are made when a model fills them."""
     return Cache(layer_class_to_replicate=GrowingLayer)
 
 
 def assembled(parts: Sequence[Part], room: int) -> Cache:
-    """A cache of all rows of some parts, in order, with zeros before shorter ones and free columns after all."""
+    """A cache of the rows of all parts, in order, with zeros before shorter rows and `room` free columns."""
     made = empty_cache()
     for number in range(len(parts[0].cache.layers)):
         layer = GrowingLayer()
         layers = [part.cache.layers[number] for part in parts]
-        keys, values = (_together([getattr(one, name) for one in layers], parts, room) for name in ("keys", "values"))
+        states = ([getattr(source, name) for source in layers] for name in ("keys", "values"))
+        keys, values = (_together(tensors, parts, room) for tensors in states)
         layer.take(keys, values, keys.shape[-2] - room)
         made.layers.append(layer)
     return made
@@ -86,11 +87,11 @@ def assembled(parts: Sequence[Part], room: int) -> Cache:
 def _together(states: Sequence[Tensor], parts: Sequence[Part], room: int) -> Tensor:
     width, first, start = max(part.columns for part in parts), states[0], 0
     whole = first.new_zeros(sum(len(part.rows) for part in parts), first.shape[1], width + room, first.shape[-1])
-    for one, part in zip(states, parts, strict=True):
+    for source, part in zip(states, parts, strict=True):
         end = start + len(part.rows)
-        taken = one[..., one.shape[-2] - part.columns :, :]
+        taken = source[..., source.shape[-2] - part.columns :, :]
         if part.before is None:
-            index = torch.tensor(list(part.rows), device=one.device)
+            index = torch.tensor(list(part.rows), device=source.device)
             whole[start:end, :, width - part.columns : width] = taken[index]
         else:
             for place, (row, zeros) in enumerate(zip(part.rows, part.before, strict=True), start=start):
@@ -107,7 +108,7 @@ def bytes_per_column(cache: Cache) -> int:
 
 
 class Reader:
-    """Feeds a model, and keeps the shared beginning that it fed last."""
+    """Feeds a model, and keeps the keys of the last shared beginning."""
 
     def __init__(self, model: PreTrainedModel) -> None:
         """Prepare to read with a causal model."""
@@ -121,11 +122,11 @@ class Reader:
         self._cache = empty_cache()
 
     def advance(self, cache: Cache, rows: Sequence[AnswerRow], width: int) -> Tensor:
-        """Feed each row's tokens that the cache lacks, and return the logits after the last: [rows, vocabulary], fp32.
+        """Feeds the tokens of rows that are not cached; returns the last logits [rows, vocabulary], fp32.
 
         Args:
-            cache: Its rows end in the same column; it is extended.
-            rows: The longest of at most `width` tokens.
+            cache: Is extended; its rows end in the same column.
+            rows: Of at most `width` tokens.
             width: Columns of the cache afterwards.
         """
         cached, device = cache.get_seq_length(), self.model.device
@@ -134,18 +135,18 @@ class Reader:
         ids = torch.tensor([[0] * (width - cached - len(tokens)) + tokens for tokens in fed], device=device)
         padding = torch.tensor(before, device=device)[:, None]
         columns = torch.arange(width, device=device)
-        given = {"position_ids": (columns[cached:] - padding).clamp(min=0)}
+        inputs = {"position_ids": (columns[cached:] - padding).clamp(min=0)}
         if any(before):
-            given["attention_mask"] = (columns >= padding).long()
-        return self._logits(cache, ids, given)
+            inputs["attention_mask"] = (columns >= padding).long()
+        return self._logits(cache, ids, inputs)
 
-    def _logits(self, cache: Cache, ids: Tensor, given: dict[str, Any]) -> Tensor:
-        given = {name: value for name, value in (given | {"logits_to_keep": 1}).items() if name in self._taken}
-        out = self.model(input_ids=ids, past_key_values=cache, use_cache=True, **given)
+    def _logits(self, cache: Cache, ids: Tensor, inputs: dict[str, Any]) -> Tensor:
+        inputs = {name: value for name, value in (inputs | {"logits_to_keep": 1}).items() if name in self._taken}
+        out = self.model(input_ids=ids, past_key_values=cache, use_cache=True, **inputs)
         return out.logits[:, -1].to(dtype=torch.float32, copy=True)
 
     def read(self, rows: Sequence[AnswerRow]) -> tuple[Cache, Tensor]:
-        """A cache of rows that share one beginning, or none, and the logits after their last tokens: as `advance`."""
+        """A cache of rows, all with the same shared beginning or none, and their last logits, as of `advance`."""
         width, shared = max(map(len, rows)), rows[0].shared
         if not shared:
             return (cache := empty_cache()), self.advance(cache, rows, width)
@@ -155,7 +156,7 @@ class Reader:
         return cache, self.advance(cache, rows, width)
 
     def _hold(self, tokens: list[int]) -> None:
-        """Holds a beginning; what it shares with the one held so far is not read again."""
+        """Caches a beginning; its common part with the cached one is not read again."""
         kept = common_length(self._beginning, tokens)
         if not kept:
             self.forget()

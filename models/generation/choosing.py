@@ -1,4 +1,4 @@
-"""The choice of the next token of each row: the likeliest, or drawn with the row's own random numbers."""
+"""The choice of the next token of each row: the likeliest, or drawn with random numbers of the row."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -19,23 +19,23 @@ from cultureval.models.generation.generation import RefuseNaN, sampling_argument
 from cultureval.models.generation.rows import AnswerRow
 from cultureval.models.loading import LoadedModel
 
-# These look at nothing but the scores, so that one call serves all rows.
+# These depend only on the scores, so that one call serves all rows.
 OF_SCORES_ALONE = (TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper, MinPLogitsWarper)
 MODES = (GenerationMode.GREEDY_SEARCH, GenerationMode.SAMPLE)
 
 
 class TokenChooser:
-    """Chooses tokens as transformers' `generate` does with the same settings and the model's own generation config.
+    """Chooses tokens as transformers' `generate` with the same settings and the model's generation config.
 
     Attributes:
-        refused: Why only `generate` itself can decode with these settings, as a clause; "" where this class can.
+        refused: A clause on why only `generate` can decode with these settings; "" if this class can.
     """
 
     def __init__(self, loaded: LoadedModel, settings: Mapping[str, Any]) -> None:
-        """Prepare to choose with settings of `generate`; without a temperature (or with 0) decoding is greedy."""
+        """Prepares to choose with settings of `generate`; without a temperature (or with 0) decoding is greedy."""
         self.loaded, self._arguments = loaded, sampling_arguments(settings)
         self._shared, config = self._processors([(loaded.end_ids() or [0])[0]], 1)
-        self._of_rows = not all(isinstance(one, OF_SCORES_ALONE) for one in self._shared)
+        self._of_rows = not all(isinstance(processor, OF_SCORES_ALONE) for processor in self._shared)
         self._sampled = bool(config.do_sample)
         self._refuse_nan = RefuseNaN(loaded)
         self.refused, mode = "", config.get_generation_mode()
@@ -45,17 +45,17 @@ class TokenChooser:
             self.refused = "its generation settings ask for guidance, which reads every prompt twice"
 
     def _processors(self, prompt: Sequence[int], limit: int) -> tuple[LogitsProcessorList, GenerationConfig]:
-        """What `generate` would do to the scores after a prompt whose answer has so many tokens, and its settings."""
+        """The logits processors and the config of `generate` for a prompt and an answer of `limit` tokens."""
         found: list[Any] = []
 
-        def kept(*_: Any, **given: Any) -> None:
-            found.extend((given["logits_processor"], given["generation_config"]))
+        def captured(*_: Any, **arguments: Any) -> None:
+            found.extend((arguments["logits_processor"], arguments["generation_config"]))
 
         ids = torch.tensor([list(prompt)], device=self.loaded.model.device)
         more = {"max_new_tokens": limit, "pad_token_id": self.loaded.tokenizer.pad_token_id}
         more["eos_token_id"] = self.loaded.end_ids() or None
         self.loaded.model.generate(
-            input_ids=ids, attention_mask=torch.ones_like(ids), custom_generate=kept, **self._arguments, **more
+            input_ids=ids, attention_mask=torch.ones_like(ids), custom_generate=captured, **self._arguments, **more
         )
         return found[0], found[1]
 
@@ -64,7 +64,7 @@ class TokenChooser:
         ids = torch.empty(len(rows), 0, dtype=torch.long, device=logits.device)
         self._refuse_nan(ids, logits)
         if self._of_rows:
-            scores = torch.cat([self._of_row(row, one) for row, one in zip(rows, logits.split(1), strict=True)])
+            scores = torch.cat([self._of_row(row, part) for row, part in zip(rows, logits.split(1), strict=True)])
         else:
             scores = self._shared(ids, logits)
         return (_drawn(rows, scores) if self._sampled else scores.argmax(-1)).tolist()
@@ -76,7 +76,7 @@ class TokenChooser:
 
 
 def _drawn(rows: Sequence[AnswerRow], scores: Tensor) -> Tensor:
-    """Tokens drawn by one random number each: the first whose probabilities add up to more than it."""
+    """Tokens drawn with one random number each, by the cumulative probabilities."""
     sums = scores.double().softmax(-1).cumsum(-1)
     numbers = torch.tensor([[row.numbers.random()] for row in rows], dtype=torch.double, device=scores.device)
     found = torch.searchsorted(sums, numbers * sums[:, -1:], right=True)

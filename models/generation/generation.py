@@ -34,7 +34,7 @@ class Generation:
 
 
 class RefuseNaN(LogitsProcessor):
-    """Ends a generation whose logits are not numbers: greedy decoding would take the first token for the answer."""
+    """Ends a generation with logits that are not numbers: greedy decoding would choose the first token."""
 
     def __init__(self, loaded: LoadedModel) -> None:
         self.loaded = loaded
@@ -47,14 +47,14 @@ class RefuseNaN(LogitsProcessor):
 
 
 class StopOnStrings(StoppingCriteria):
-    """Ends each row of a batch at its own stop strings, also across token boundaries; never within reasoning."""
+    """Ends each row of a batch at its stop strings, also across token boundaries; never within reasoning."""
 
     def __init__(self, ended: Callable[[list[int], int], bool], width: int) -> None:
-        """Prepare for a batch whose prompts have so many columns; `ended` tells of an answer's tokens and its row."""
+        """Takes the width of the prompts; `ended(tokens of an answer, its row)` is true at its end."""
         self.ended, self.width = ended, width
 
     def __call__(self, input_ids: Tensor, scores: Tensor, **_: Any) -> Tensor:
-        """Which rows are done: bool [rows]."""
+        """Whether each row is done: bool [rows]."""
         answers = input_ids[:, self.width :].tolist()
         return torch.tensor([self.ended(row, place) for place, row in enumerate(answers)], device=input_ids.device)
 
@@ -62,7 +62,7 @@ class StopOnStrings(StoppingCriteria):
 def ends_with_stop(
     tokenizer: PreTrainedTokenizerBase, tokens: Sequence[int], stops: Sequence[str], opened: str, tags: Tags
 ) -> bool:
-    """Whether the last of an answer's tokens completes a stop string outside its reasoning: as of `read_answer`."""
+    """Whether the last token of an answer completes a stop string outside its reasoning."""
     if not any(stops):
         return False
     # A token has at least one byte, so a stop string that ends now is within this many tokens.
@@ -102,7 +102,7 @@ def generate(
         loaded: The model.
         inputs: `input_ids` and `attention_mask`, padded on the left, and the processor's outputs for images.
         stops: Stop strings of each prompt.
-        opened: The start tag that each prompt ends with, "" if it ends with none.
+        opened: The start tag at the end of each prompt, or "".
         arguments: Of `generate`, with `max_new_tokens`.
         seed: The same batch and seed give the same samples.
         tags: Pairs of tags around reasoning.
@@ -125,17 +125,17 @@ def generate(
         )
     answers = output[:, width:].tolist()
     for row in answers if pad not in ends else ():
-        while row and row[-1] == pad:  # behind its stop string, up to the length of the longest row
+        while row and row[-1] == pad:  # padding to the length of the longest row
             row.pop()
     return [read_answer(*row, loaded, tags) for row in zip(answers, stops, opened, strict=True)]
 
 
 def read_answer(row: Sequence[int], stops: Sequence[str], opened: str, loaded: LoadedModel, tags: Tags) -> Generation:
-    """The answer that a row of generated tokens is, without the end token and what follows it; see `generate`."""
+    """The answer of a row of generated tokens, up to the end token; arguments as of `generate`."""
     ends = loaded.end_ids()
     last = next((place for place, token in enumerate(row) if token in ends), len(row))
     tokens = list(row[:last])
-    # Tags that are special tokens must not be removed before the split.
+    # Tags that are special tokens are needed for the split.
     special = set(loaded.tokenizer.all_special_tokens)
     keep = any(tag in special for pair in tags for tag in pair)
     text, reasoning = split_reasoning(opened + loaded.tokenizer.decode(tokens, skip_special_tokens=not keep), tags)

@@ -1,8 +1,8 @@
-"""All answers of a run from one queue: rows join the batch as others end, whatever tasks they are of.
+"""Continuous batching of all answers of a run: rows of any task join the batch as others end.
 
-A row is one answer. Prompts that share a beginning (an instruction, few-shot examples, or all of a prompt of which
-several answers are sampled) are read after copies of the keys of that beginning. On a CPU, transformers' continuous
-batching takes 2.5 times as long on prompts after 500 shared tokens: each of its rows reads the keys of all rows.
+A row is one answer. Prompts with a shared beginning (an instruction, few-shot examples, or the whole prompt of several
+samples) get copies of its keys. On a CPU, transformers' continuous batching takes 2.5 times as long on prompts after
+500 shared tokens: each of its rows reads the keys of all rows.
 """
 
 from collections import deque
@@ -23,19 +23,19 @@ from cultureval.runtime.reasoning import Tags
 
 # Tokens read in one pass; more are no faster on a CPU, and take memory.
 READ_AT_ONCE_CPU, READ_AT_ONCE_ACCELERATOR = 1024, 8192
-MOST_ROOM = 256  # columns for answers that a batch gets at once
+MOST_ROOM = 256  # largest number of free columns of a batch
 
 
 class GenerationQueue:
-    """Answers rows in batches that they join and leave.
+    """Answers rows in batches that rows join and leave.
 
     Attributes:
         reader: Feeds the model.
-        count_tokens: Is told how many tokens were generated.
+        count_tokens: Called with the number of new tokens.
     """
 
     def __init__(self, loaded: LoadedModel, chooser: Any, size: BatchSize, tags: Tags) -> None:
-        """Prepare to answer as many rows at once as `size` says, with a `TokenChooser` and tags around reasoning."""
+        """Prepares to answer `size` rows at once, with a `TokenChooser` and tags around reasoning."""
         self.loaded, self.chooser, self.size, self.tags = loaded, chooser, size, tags
         self.reader = Reader(loaded.model)
         self.count_tokens: Callable[[int], None] = lambda count: None
@@ -58,11 +58,11 @@ class GenerationQueue:
     def answer(
         self, windows: Iterator[Sequence[AnswerRow]], finished: Callable[[list[tuple[AnswerRow, Generation]]], None]
     ) -> None:
-        """Answer all rows.
+        """Answers all rows.
 
         Args:
-            windows: The rows, some at a time; the next are taken when the batch has room for them.
-            finished: Called with the answers that ended with one token.
+            windows: Lists of rows; the next list is taken when the batch has room.
+            finished: Called with the answers that ended at the same step.
         """
         with fast_products(self.loaded.model.device):
             while True:
@@ -83,7 +83,7 @@ class GenerationQueue:
 
     @property
     def rows(self) -> list[AnswerRow]:
-        """The rows that are being answered."""
+        """The unfinished rows of the batch."""
         return [*self._live(), *(row for row in self._joining if not row.ended)]
 
     def _live(self) -> list[AnswerRow]:
@@ -104,20 +104,20 @@ class GenerationQueue:
         self._take(self._live(), logits if len(places) == len(self._rows) else logits[places])
 
     def _admissible(self, free: int) -> int:
-        """How many waiting rows may join."""
+        """The number of waiting rows that may join."""
         coming = [self._waiting[place] for place in range(min(free, len(self._waiting)))]
         live = self._live()
         needs = [len(row) + min(row.limit, MOST_ROOM) for row in [*live, *coming]]
         self._column = bytes_per_column(self._cache) or self._column
         if not self._column and self.size.auto:
-            return 1  # whose keys tell how much memory the others need
+            return 1  # its keys show the memory of a token
         while coming and not self.size.fits(len(needs), max(needs), self._column):
             coming.pop()
             needs.pop()
         return len(coming) or int(not live)
 
     def _join(self, rows: list[AnswerRow]) -> None:
-        """Reads new rows, chooses their first tokens, and puts them after those of the batch."""
+        """Reads new rows, chooses their first tokens, and adds them to the batch."""
         self._joining = rows
         parts: list[tuple[Cache, list[AnswerRow]]] = []
         for together in in_passes(rows, self._read_at_once):
@@ -128,7 +128,7 @@ class GenerationQueue:
         self._joining = []
 
     def _assemble(self, joining: Sequence[tuple[Cache, list[AnswerRow]]]) -> None:
-        """Makes the batch anew of its rows that go on and of those that join."""
+        """Rebuilds the batch from its unfinished rows and the joining rows."""
         parts, kept = [], []
         for cache, rows in [(self._cache, self._rows), *joining]:
             places = [place for place, row in enumerate(rows) if not row.ended]
@@ -141,7 +141,7 @@ class GenerationQueue:
         self._rows = kept
 
     def _take(self, rows: Sequence[AnswerRow], logits: Tensor) -> None:
-        """Adds the next token of each row, and notes the answers that end with it."""
+        """Adds the next token of each row, and collects the answers that end."""
         self.count_tokens(len(rows))
         for row, token in zip(rows, self.chooser.choose(rows, logits), strict=True):
             row.tokens.append(token)
@@ -151,7 +151,7 @@ class GenerationQueue:
                 self._ended.append((row, read_answer(row.tokens, row.stops, row.opened, self.loaded, self.tags)))
 
     def _shrink(self, error: BaseException) -> None:
-        """Puts all rows back into the queue, with their tokens so far, to go on with half as many at once."""
+        """Puts all rows back into the queue, with their tokens so far, and halves the batch."""
         rows, self._joining = self.rows, []
         self._leave()
         self._waiting.extendleft(reversed(rows))

@@ -1,4 +1,4 @@
-"""Render a Doc: the prompt's text, as LightEval writes it, and its images in order."""
+"""Rendering of a Doc: the prompt's text as in LightEval, and its images in order."""
 
 import copy
 import math
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 PROBE = "Whatever?"
-# What chat templates raise, which are programs of a checkpoint.
+# Exceptions of chat templates, which are programs of a checkpoint.
 TEMPLATE_ERRORS = (TemplateError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RuntimeError)
 TEMPLATE_ERRORS += (MemoryError,)
 
@@ -36,12 +36,12 @@ TEMPLATE_ERRORS += (MemoryError,)
 class Renderer:
     """Renders docs for one model.
 
-    Text is rendered by LightEval's PromptManager. Prompts with images have the same turns; in each, images are
-    placed at the `<image>` marks of the text, or else all before (or after) it.
+    LightEval's PromptManager renders text. Prompts with images have the same turns; images of a turn are at its
+    `<image>` marks, else all before or after its text.
     """
 
     def __init__(self, tokenizer: Any, processor: Any | None, settings: HFModelSettings) -> None:
-        """Decide whether the chat template is used; a CulturevalError where the settings ask for one in vain."""
+        """Decides whether to use a chat template; a CulturevalError if the setting is "on" and there is none."""
         self.model_name, self.processor = settings.model_name, processor
         names = ("image_token", "boi_token", "eoi_token", "video_token") if processor is not None else ()
         tokens = [token for name in names if isinstance(token := getattr(processor, name, None), str) and token]
@@ -56,15 +56,15 @@ class Renderer:
         self.system_prompt = settings.system_prompt
         self.knows_thinking = "enable_thinking" in str(template)
         parts = [{"type": "text", "text": PROBE}]
-        # Some templates iterate over parts and silently drop plain-text content, others the reverse.
+        # Some templates read only parts and drop plain text, others the reverse.
         (plain, self.supports_text), (in_parts, self.supports_parts) = self._probed(PROBE), self._probed(parts)
         bos = tokenizer.bos_token
         self.writes_bos = bool(bos) and (plain if self.supports_text else in_parts).startswith(bos)
 
     def text(self, doc: Doc, scoring: bool = False) -> str:
-        """The prompt of a doc; a CulturevalError where it has images and the model takes none.
+        """The prompt of a doc; a CulturevalError if it has images and the model takes none.
 
-        With `scoring`, choices are scored directly after it, so that the template must not open reasoning.
+        With `scoring`, choices follow it directly, so the template must not open reasoning.
         """
         doc = self._with_literal_text(doc)
         apply = partial(self.writer.apply_chat_template) if self.uses_chat_template else None
@@ -90,13 +90,13 @@ class Renderer:
             ) from error
 
     def literal(self, text: str) -> str:
-        """A text of the data, in which what the processor would take for an image is broken by a space."""
+        """A text of the data with a space inside each image token, so that the processor ignores it."""
         for token in self.image_tokens:
             text = text.replace(token, f"{token[0]} {token[1:]}")
         return text
 
     def _with_literal_text(self, doc: Doc) -> Doc:
-        """A doc without image tokens but the `<image>` marks in its queries, if these are as many as its images."""
+        """A doc without image tokens in its texts, except `<image>` marks in queries with one mark an image."""
         if not self.image_tokens:
             return doc
         found = copy.copy(doc)
@@ -109,7 +109,7 @@ class Renderer:
         return found
 
     def begins_answer(self, doc: Doc) -> bool:
-        """Whether the prompt of a doc ends with the beginning of its answer: not if the model may write reasoning."""
+        """Whether the prompt of a doc ends with an answer prefix: not if the model may write reasoning."""
         return (
             self.uses_chat_template
             and bool(answer_prefix(doc))
@@ -121,7 +121,7 @@ class Renderer:
         return PromptManager(use_chat_template=bool(apply), tokenizer=tokenizer, system_prompt=self.system_prompt)
 
     def _turns(self, doc: Doc, images: bool, apply: Any) -> str:
-        """The rendered chat, with content as parts if there are images or the template drops plain-text content."""
+        """The rendered chat, with content as parts if there are images or the template drops plain text."""
         if images and not self.supports_parts:
             raise CulturevalError(
                 f"The chat template of {self.model_name} does not support images: set chat_template: off."
@@ -137,7 +137,7 @@ class Renderer:
         return apply(messages, tokenize=False, add_generation_prompt=True)
 
     def _plain_multimodal(self, doc: Doc) -> str:
-        # Gemma's processors expand a begin-of-image token, the others an image token.
+        # Gemma's processors expand a begin-of-image token, others an image token.
         token = getattr(self.processor, "boi_token", None) or getattr(self.processor, "image_token", None)
         if not token:
             raise CulturevalError("This processor has no image token: images need a chat template here.")
@@ -146,7 +146,7 @@ class Renderer:
         return self._manager().prepare_prompt(marked).replace(IMAGE_MARK, token)
 
     def _marked(self, doc: Doc) -> Doc:
-        """A doc with one mark for each of its own images."""
+        """A doc with one mark for each image, few-shot images apart."""
         images = len(doc.images or [])
         if doc.query.count(IMAGE_MARK) == images:
             return doc
@@ -158,20 +158,20 @@ class Renderer:
         return marked
 
     def _probed(self, content: Any) -> tuple[str, bool]:
-        """A turn of this content (a string or parts) by the chat template, "" without, and whether it is whole."""
+        """The rendered turn of a content (a string or parts), or "", and whether the content is in it."""
         if not self.uses_chat_template:
             return "", False
         turn = [{"role": "user", "content": content}]
         try:
             written = self.writer.apply_chat_template(turn, tokenize=False, add_generation_prompt=True)
-        except TEMPLATE_ERRORS:  # a prompt will say so, with its task
+        except TEMPLATE_ERRORS:  # the first prompt reports the error, with its task
             return "", False
         return written, PROBE in written and "'type'" not in written
 
 
 def all_images(doc: Doc) -> list[Any]:
     """The images of the few-shot samples and of the doc itself, in the order of the prompt."""
-    return [image for one in [*doc.fewshot_samples, doc] for image in one.images or []]
+    return [image for source in [*doc.fewshot_samples, doc] for image in source.images or []]
 
 
 def open_images(doc: Doc, settings: HFModelSettings) -> "list[Image]":
@@ -181,7 +181,7 @@ def open_images(doc: Doc, settings: HFModelSettings) -> "list[Image]":
 
 
 def scaled(image: "Image", most: int | None) -> "Image":
-    """An image of at most so many pixels, scaled down with its aspect ratio where it has more."""
+    """An image scaled down to at most `most` pixels, with its aspect ratio."""
     pixels = image.width * image.height
     if most is None or pixels <= most:
         return image

@@ -1,4 +1,4 @@
-"""Rows of a batch of generations, each one answer in the making, and which of them are read together."""
+"""Rows of a batch of generations, one for each answer, and their grouping for reading."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -7,25 +7,25 @@ from typing import Any
 
 from cultureval.models.scoring.token_tree import common_length
 
-LEAST_SHARED = 32  # tokens; copying the keys of a shorter beginning saves nothing
+LEAST_SHARED = 32  # tokens; sharing a shorter beginning saves nothing
 
 
 @dataclass(eq=False)
 class AnswerRow:
-    """One answer in the making.
+    """An unfinished answer.
 
     Attributes:
-        owner: What it is an answer of.
+        owner: The job of the answer.
         prompt: The prompt's tokens.
         limit: Most tokens of the answer.
-        numbers: Random numbers for sampling, its own, so that its answer does not depend on the rows beside it.
-        number: Which of its owner's answers this is.
+        numbers: Random numbers for sampling, so that the answer does not depend on other rows.
+        number: Index among the answers of its owner.
         stops: Stop strings.
-        opened: The start tag of reasoning that the prompt ends with, "" for none.
-        shared: Tokens that it begins with as other rows do, which are read once; 0 for none.
+        opened: The start tag of reasoning at the end of the prompt, or "".
+        shared: Length of the beginning that it shares with other rows, which is read once.
         tokens: The answer so far.
         ended: Whether the answer is complete.
-        processors: What changes its scores before a token is chosen, where that depends on its tokens.
+        processors: Logits processors that depend on its tokens; None before the first use.
     """
 
     owner: Any
@@ -41,20 +41,20 @@ class AnswerRow:
     processors: Any = None
 
     def __len__(self) -> int:
-        """Tokens so far, the prompt's included."""
+        """Number of tokens so far, with the prompt."""
         return len(self.prompt) + len(self.tokens)
 
     def last(self, count: int) -> list[int]:
-        """The last tokens so far, fewer where there are fewer."""
+        """The last `count` tokens so far, or all."""
         if count <= len(self.tokens):
             return self.tokens[len(self.tokens) - count :]
         return [*self.prompt[max(len(self) - count, 0) :], *self.tokens]
 
 
 def in_reading_order(rows: Sequence[AnswerRow]) -> list[AnswerRow]:
-    """Rows with those that share a beginning next to each other, otherwise the longest first: batches pad little.
+    """Rows with shared beginnings adjacent, otherwise the longest first, so that batches have little padding.
 
-    What rows share is noted in them.
+    Sets `shared` of the rows.
     """
     runs: list[list[AnswerRow]] = []
     for row in sorted(rows, key=lambda row: row.prompt):
@@ -65,24 +65,24 @@ def in_reading_order(rows: Sequence[AnswerRow]) -> list[AnswerRow]:
 
 
 def _shares(run: list[AnswerRow], row: AnswerRow) -> bool:
-    """Adds a row to a run with which it shares a long beginning, at least half of what the run shares so far."""
+    """Adds a row to a run if their common beginning is long, and at least half of the run's; returns whether."""
     first = run[0]
     now = first.shared or len(first.prompt) - 1
     found = common_length(first.prompt[:now], row.prompt[:-1])
     if found < max(LEAST_SHARED, first.shared // 2):
         return False
     run.append(row)
-    for one in run:
-        one.shared = found
+    for member in run:
+        member.shared = found
     return True
 
 
 def in_passes(rows: Sequence[AnswerRow], most: int) -> Iterator[list[AnswerRow]]:
-    """Rows that are read in one pass: they share one beginning, or none, and are of about one length.
+    """Groups of rows to read in one pass: with the same shared beginning, and of similar length.
 
     Args:
         rows: In any order.
-        most: Tokens of one pass, padding included, though one row is always read whole.
+        most: Most tokens of a pass, padding included; a single row may be longer.
     """
     together: dict[tuple[int, ...], list[AnswerRow]] = {}
     for row in rows:

@@ -1,4 +1,4 @@
-"""What is asked, a prompt and its choices; and the score of a choice, read from the rows of a tree."""
+"""Requests (a prompt and its choices), and scores of choices from the rows of a tree."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,8 +17,8 @@ class ScoringRequest(Branch):
 
     Attributes:
         vision: The processor's outputs for the images: `pixel_values`, `image_grid_thw`, ... and, of shape
-            [1, len(prompt)], `mm_token_type_ids`, `token_type_ids` where the model has them. None for text alone.
-        images: Names the images; requests of one name share what is computed of them. "" for text alone.
+            [1, len(prompt)], `mm_token_type_ids`, `token_type_ids` where the model has them. None for text.
+        images: Name of the images; requests with the same name share their keys. "" for text.
     """
 
     vision: Mapping[str, Tensor] | None = None
@@ -34,7 +34,7 @@ class ScoringRequest(Branch):
         return sum(max(len(choice) - keep, 0) for choice in self.choices)
 
     def is_per_token(self, value: Tensor) -> bool:
-        """Whether one of the processor's outputs has one number per token of the prompt."""
+        """Whether an output of the processor has one number per token of the prompt."""
         return value.shape == (1, len(self.prompt))
 
 

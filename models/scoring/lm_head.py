@@ -1,8 +1,8 @@
-"""The lm_head: which hidden states it is applied to, and log-probabilities computed from it in fp32.
+"""The lm_head on chosen rows only, and log-probabilities from it in fp32.
 
 Most lm_heads are one matrix, and the model returns its product unchanged. Then logits are computed, normalised and
-dropped one slice of the vocabulary at a time, which saves memory. Whether a model is of that kind (no soft-capping,
-scaling or quantised head) is checked numerically on its first rows; otherwise the model computes the logits.
+dropped by slices of the vocabulary, which saves memory. A numerical check on the first rows finds other heads
+(soft-capping, scaling, quantised); for them the model computes the logits.
 """
 
 import math
@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-SLICE = 2**20  # logits of one slice: 4 MiB in fp32, so that they stay in the processor's cache
+SLICE = 2**20  # logits of a slice: 4 MiB in fp32, which fits the processor's cache
 
 
 @dataclass(frozen=True)
@@ -23,15 +23,15 @@ class Rows:
     """Rows over the vocabulary.
 
     Attributes:
-        values: Logits [rows, vocabulary], or hidden states [rows, width] that `head` turns into them.
-        head: The model's head, or None where the values are logits.
+        values: Logits [rows, vocabulary], or hidden states [rows, width] for `head`.
+        head: The model's head; None if the values are logits.
     """
 
     values: Tensor
     head: nn.Linear | None = None
 
     def join(self, other: "Rows") -> "Rows":
-        """These rows and, below them, others of the same model."""
+        """These rows, followed by other rows of the same model."""
         return Rows(torch.cat([self.values, other.values]), self.head)
 
     def __getitem__(self, row: int) -> "Rows":
@@ -39,7 +39,7 @@ class Rows:
         return Rows(self.values[row : row + 1].clone(), self.head)
 
     def log_probs(self, at: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        """Log-probabilities of tokens, given as pairs of a row and a token, both [pairs].
+        """Log-probabilities of pairs of a row and a token, both [pairs].
 
         Returns:
             ([pairs] log-probability in fp32, [pairs] whether the token is its row's first most likely one).
@@ -53,7 +53,7 @@ class Rows:
             rows, places = at[here], tokens[here] - start
             picked[here] = logits[rows, places]
             high = logits.amax(-1)
-            # Few tokens are their row's highest: to find the first of a tie for these alone is much faster.
+            # Few tokens are the highest of their row; only these need the slow search for the first of a tie.
             highest = (picked[here] == high[rows]) & (high > top)[rows]
             is_best &= ~(high > top)[at]
             asked, row = rows[highest].unique(return_inverse=True)
@@ -78,20 +78,20 @@ class Rows:
 
 
 class LMHead:
-    """Runs a model so that its lm_head is applied to chosen rows only.
+    """Runs a model with its lm_head on chosen rows only.
 
     Attributes:
         is_plain: Whether the head is one matrix with nothing after it; None before the first rows.
     """
 
     def __init__(self, model: PreTrainedModel) -> None:
-        """Find a model's lm_head; a ValueError where it has none."""
+        """Finds a model's lm_head; a ValueError if it has none."""
         self.model = model
         self.head = model.get_output_embeddings()
         if self.head is None:
             raise ValueError(f"{type(model).__name__} has no lm_head: it cannot score text")
         self.size = self.head.weight.shape[0]
-        # Offloaded weights are loaded by accelerate's hook, so such a head must be called.
+        # A head with offloaded weights must be called: accelerate's hook loads them.
         simple = type(self.head) is nn.Linear and not hasattr(self.head, "_hf_hook")
         self.is_plain: bool | None = None if simple else False
         layers = getattr(model.get_decoder(), "layers", None)
@@ -99,7 +99,7 @@ class LMHead:
         self.last_mlp = last if hasattr(last, "down_proj") else None  # dense, so that rows are independent
 
     def rows(self, wanted: Tensor, **inputs: Any) -> Rows:
-        """Run the model's forward on inputs and keep some rows: indices into the batch's tokens, row by row."""
+        """Runs the model on inputs and keeps the rows `wanted`: indices into the batch's tokens, row by row."""
         captured: list[Tensor] = []
 
         def choose(_: nn.Module, args: tuple[Tensor, ...]) -> tuple[Any, ...]:
@@ -120,7 +120,7 @@ class LMHead:
 
 @contextmanager
 def only_rows(mlp: nn.Module | None, wanted: Tensor) -> Iterator[None]:
-    """Run the last layer's feed-forward block, if there is one, on some rows only: its other outputs are not needed."""
+    """A context that runs the last layer's feed-forward block, if given, on the rows `wanted` only."""
     if mlp is None:
         yield
         return

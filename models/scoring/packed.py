@@ -1,10 +1,10 @@
-"""Log-probabilities of choices after prompts: a token is encoded once, however many choices and prompts share it.
+"""Log-probabilities of choices after prompts, with each shared token computed once.
 
-Prompts and their choices are fed as one tree of tokens (see `token_tree`), with a 4-D mask in which every token sees
-its own prefix, at positions counted along it. The keys and values of the last prompt are kept, and the next tree reuses
-the prefix that it shares with them: an instruction, few-shot examples, an image, a dialogue's history. A long prefix
-that a batch shares is fed first, separately; so are images, with the model's own mask and positions. The lm_head is
-applied only to the rows that predict a choice's token (see `lm_head`).
+Prompts and choices are fed as one tree of tokens (see `token_tree`), with a 4-D mask in which a token sees its prefix,
+and positions along the prefix. The keys and values of the last prompt are kept, and the next tree reuses the common
+prefix: an instruction, few-shot examples, an image, a dialogue's history. A long common prefix of a batch is fed
+first; so are images, with the model's own mask and positions. The lm_head is applied only to rows that predict a
+choice's token (see `lm_head`).
 
 A check on the first batch finds models that cannot be packed; these are scored plainly (see `plain`).
 """
@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 # Tokens of a tree beyond its shared prefix. Larger trees gain nothing once the processor is busy.
 BUDGET_CPU, BUDGET_ACCELERATOR, LEAST_BUDGET = 1024, 2048, 16
-LONG_PREFIX = 256  # a shared prefix of this many tokens is fed separately, with causal attention
+LONG_PREFIX = 256  # tokens; a longer shared prefix is fed separately, with causal attention
 MAX_LOGITS = 2**28  # most logits in memory: 1 GiB in fp32
 
 
@@ -43,14 +43,14 @@ class ChoiceScorer:
         token_budget: Tokens of a tree beyond its shared prefix.
         head: The model's lm_head.
         routes: The route of requests without (False) and with images (True), once chosen.
-        checks: What the choice of each rests on.
-        longest_reusable: Longest sequence whose keys may be reused; None without a limit.
+        checks: The check behind each route.
+        longest_reusable: Longest sequence with reusable keys; None without a limit.
         prefix: The prefix cache.
         last_route: The route of the last batch.
     """
 
     def __init__(self, model: PreTrainedModel, end_ids: Sequence[int] = (), token_budget: int | None = None) -> None:
-        """Prepare to score by a causal or image-text-to-text model, with the tokens that end a text."""
+        """Prepares to score with a causal or image-text-to-text model; `end_ids` are end-of-text tokens."""
         self.model = model
         self.head = LMHead(model)
         self.end_ids = list(end_ids)
@@ -63,17 +63,17 @@ class ChoiceScorer:
         self.last_route = ""
 
     def halve(self, name: str, error: BaseException) -> None:
-        """Halve the budget after memory did not suffice; a CulturevalError where one prompt must be too long.
+        """Halves the budget after an error of too little memory; a CulturevalError at the least budget.
 
         Args:
             name: Of the model, for messages.
-            error: Which said so; what it holds is freed.
+            error: The error; its memory is freed.
         """
         device = self.model.device
         if self.token_budget <= LEAST_BUDGET:
             raise too_little(name, device, "to score one prompt", error) from None
         self.token_budget //= 2
-        logger.warning("memory on %s did not suffice: going on with batches of %d tokens", device, self.token_budget)
+        logger.warning("memory on %s is too small: going on with batches of %d tokens", device, self.token_budget)
         self.clear_cache()
         recover(device, error)
 
@@ -82,7 +82,7 @@ class ChoiceScorer:
         self.prefix = PrefixCache()
 
     def batches(self, requests: Sequence[ScoringRequest]) -> Iterator[list[int]]:
-        """Group requests for `score`: indices, adjacent if prefixes are shared, as many as fit the token budget.
+        """Groups requests for `score`: indices, with shared prefixes adjacent, within the token budget.
 
         Requests with images are grouped if they share the images and all text before them.
         """
@@ -105,7 +105,7 @@ class ChoiceScorer:
 
     @torch.inference_mode()
     def score(self, requests: Sequence[ScoringRequest]) -> list[list[ChoiceScore]]:
-        """Score a batch of requests, one list of scores per request; a ValueError for a prompt without tokens."""
+        """Scores a batch of requests, a list of scores for each; a ValueError for a prompt without tokens."""
         if any(not request.prompt for request in requests):
             raise ValueError("a prompt needs at least one token: put a BOS token before an empty one")
         asked = [request for request in requests if request.needs_scoring()]
@@ -123,7 +123,7 @@ class ChoiceScorer:
     # --- the route ---
 
     def _route(self, requests: Sequence[ScoringRequest]) -> str:
-        """The route for these requests, chosen on the first without, and on the first with images."""
+        """The route of requests, chosen at the first batch without images, and at the first with images."""
         if self.longest_reusable and any(request.length() > self.longest_reusable for request in requests):
             return "plain"
         kind = bool(requests[0].vision)
@@ -135,19 +135,19 @@ class ChoiceScorer:
 
     def _packed_afresh(self, probes: Sequence[ScoringRequest]) -> list[list[ChoiceScore]]:
         self.clear_cache()
-        self._packed([replace(probes[0], choices=probes[0].choices[-1:])])  # so that the others begin in the cache
+        self._packed([replace(probes[0], choices=probes[0].choices[-1:])])  # so that the probes begin in the cache
         return self._packed(probes)
 
     # --- packed ---
 
     def _packed(self, requests: Sequence[ScoringRequest]) -> list[list[ChoiceScore]]:
-        """Score a batch with one tree, or one request with several."""
+        """Scores a batch with one tree, or a single request with several trees."""
         if len(requests) > 1:
-            return self._one_tree(requests)
-        return [[score for run in self._split(requests[0]) for score in self._one_tree([run])[0]]]
+            return self._score_tree(requests)
+        return [[score for run in self._split(requests[0]) for score in self._score_tree([run])[0]]]
 
     def _split(self, request: ScoringRequest) -> list[ScoringRequest]:
-        """Split the choices into requests whose trees fit the budget; usually one."""
+        """Splits the choices into requests within the budget; usually one."""
         limit = min(self.token_budget, self._row_limit())
         runs: list[list[Sequence[int]]] = [[]]
         size = 0
@@ -159,14 +159,14 @@ class ChoiceScorer:
             runs[-1].append(choice)
         return [replace(request, choices=run) for run in runs] if len(runs) > 1 else [request]
 
-    def _one_tree(self, requests: Sequence[ScoringRequest]) -> list[list[ChoiceScore]]:
+    def _score_tree(self, requests: Sequence[ScoringRequest]) -> list[list[ChoiceScore]]:
         self._prepare_prefix(requests)
         tree = build_tree(self.prefix.tokens, requests)
         rows = self._feed_tree(tree, tree.columns(), requests[-1].prompt)
         return read_scores(rows, tree, requests, self.end_ids)
 
     def _prepare_prefix(self, requests: Sequence[ScoringRequest]) -> None:
-        """Cut the prefix cache to what the requests share with it; feed their common prefix first if it is long."""
+        """Cuts the prefix cache to its common prefix with the requests; feeds a long common prefix of theirs."""
         first, images_end = requests[0], self._images_end(requests[0])
         if not self.prefix.cut_to([request.prompt for request in requests], first.images, images_end):
             self.prefix = PrefixCache(images=first.images)
@@ -180,7 +180,7 @@ class ChoiceScorer:
             self._feed_tree(path, [shared - 1], first.prompt[:shared])
 
     def _feed_prefix(self, request: ScoringRequest, length: int) -> None:
-        """Fill the cache with the prefix of a prompt, images included, with the model's own mask and positions."""
+        """Fills the cache with the prefix of a prompt, with images, by the model's own mask and positions."""
         vision = {
             name: (value[:, :length] if request.is_per_token(value) else value).to(self.model.device)
             for name, value in (request.vision or {}).items()
@@ -190,10 +190,10 @@ class ChoiceScorer:
         self.prefix.extend(tokens, rows, rope_offset(self.model) if vision else 0)
 
     def _feed_tree(self, tree: TokenTree, columns: Sequence[int], prompt: Sequence[int]) -> Rows:
-        """Feed a tree after the cached prefix, which is then extended to `prompt`, the tree's last one.
+        """Feeds a tree after the cached prefix, and extends that to `prompt`, the tree's last prompt.
 
         Args:
-            columns: Columns whose rows are wanted, and returned: nodes, and the last cached token.
+            columns: Nodes, and maybe the last cached token; their rows are returned.
         """
         from_cache = self.prefix.last if columns[0] < tree.cached else None
         if not len(tree):
@@ -209,7 +209,7 @@ class ChoiceScorer:
         return rows
 
     def _rows(self, tokens: Sequence[int], wanted: Sequence[int], **inputs: Any) -> Rows:
-        """Feed tokens after the cached keys and values, and keep some rows."""
+        """Feeds tokens after the cached keys and values, and keeps the rows `wanted`."""
         return self.head.rows(
             torch.tensor(wanted),
             input_ids=torch.tensor([list(tokens)], device=self.model.device),
@@ -230,15 +230,15 @@ class ChoiceScorer:
 def images_end(model: PreTrainedModel, prompt: Sequence[int]) -> int:
     """Number of tokens of a prompt with images up to the end of its last image."""
     token = getattr(model.config, "image_token_id", None) or getattr(model.config, "image_token_index", None)
-    places = [place for place, one in enumerate(prompt, start=1) if one == token]
-    return places[-1] if places else len(prompt)  # without an image token, an image may be anywhere
+    places = [place for place, token_id in enumerate(prompt, start=1) if token_id == token]
+    return places[-1] if places else len(prompt)  # without an image token, images may be anywhere
 
 
 def tree_masks(model: PreTrainedModel, tree: TokenTree) -> Tensor | dict[str, Tensor]:
     """Additive masks [1, 1, nodes, cached + nodes] of a tree: one, or one per kind of layer of the model.
 
     Raises:
-        ValueError: A kind of layer that has no such mask (recurrent, chunked, windows of its own).
+        ValueError: There is no tree mask for a kind of layer (recurrent, chunked, other windows).
     """
     config = model.config.get_text_config(decoder=True)
     window = getattr(config, "sliding_window", None)

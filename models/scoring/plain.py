@@ -1,7 +1,7 @@
-"""Scoring by plain forward passes: for models that cannot be packed, and as the reference of other routes.
+"""Scoring by plain forward passes, for models that cannot be packed, and as the reference of other routes.
 
-Packed scores, and the logits of the queue that generates answers, must be those of plain passes on a few probes. Models
-that cannot be packed by what they are (no positions, recurrent states) are not tried.
+On a few probes, packed scores and the logits of the generation queue must equal plain passes. Models that cannot be
+packed by design (no positions, recurrent states) are not tried.
 """
 
 import inspect
@@ -25,12 +25,12 @@ from cultureval.runtime.patches.transformers import keeps_states
 logger = logging.getLogger(__name__)
 
 CROSS_MASK, PALIGEMMA = "cross_attention_mask", "paligemma"
-# How far a route may be off, in nats (root mean square; of packed scores, of sums over up to four tokens). On SmolLM2
-# sound scores are by 2e-5, 0.02 and 0.2, wrong masks and positions by 0.08 to 25 in every dtype.
+# Largest difference of a route in nats (root mean square; for packed scores of sums over up to four tokens). On SmolLM2
+# sound scores differ by 2e-5 (fp32), 0.02 and 0.2 (16 bits), wrong masks and positions by 0.08 to 25.
 TOLERANCE = {torch.float64: 5e-3, torch.float32: 5e-3, torch.float16: 0.05, torch.bfloat16: 0.4}
 LONGEST = 24  # probed tokens of a prompt: its first and its last ones
 FED = 3  # tokens that are fed after a probe's prompt
-LAST_TOKENS = 6  # of each probed beginning of a choice; they cost nothing, since a last token is only predicted
+LAST_TOKENS = 6  # of each probe's beginning of a choice; last tokens cost nothing
 ROUTE_ERRORS = (TypeError, ValueError, KeyError, IndexError, AttributeError, NotImplementedError, RuntimeError)
 
 
@@ -38,13 +38,13 @@ class PlainScorer:
     """Scores choices by one forward pass each, with the model's own causal attention."""
 
     def __init__(self, model: PreTrainedModel, end_ids: Sequence[int] = ()) -> None:
-        """Prepare to score with a causal or image-text-to-text model; the ids are those of tokens that end a text."""
+        """Prepares to score with a causal or image-text-to-text model; `end_ids` are end-of-text tokens."""
         self.model, self.end_ids = model, end_ids
         self.kind = model.config.model_type
         self._taken = inspect.signature(model.forward).parameters
 
     def score(self, requests: Sequence[ScoringRequest]) -> list[list[ChoiceScore]]:
-        """Score requests, one list of scores per request."""
+        """Scores requests, a list of scores for each."""
         return [
             [
                 self._read(rows, choice, request.ending)
@@ -56,7 +56,7 @@ class PlainScorer:
     def rows(self, request: ScoringRequest) -> Iterator[Tensor]:
         """For each choice the logits [tokens + 1, vocabulary] of the prompt's last row and of the following rows.
 
-        Consecutive choices with the same input share a pass: choices of one token, whose only row is the prompt's.
+        Consecutive choices with the same input, such as choices of one token, share a pass.
         """
         rows, before = torch.empty(0), None
         for choice in request.choices:
@@ -74,10 +74,10 @@ class PlainScorer:
         device, count = self.model.device, len(fed) + 1
         ids = torch.tensor([[*request.prompt, *fed]], device=device)
         vision = request.vision or {}
-        given = {name: _lengthened(name, value.to(device), len(fed), self.kind) for name, value in vision.items()}
+        inputs = {name: _lengthened(name, value.to(device), len(fed), self.kind) for name, value in vision.items()}
         more = {"use_cache": False, "logits_to_keep": count}
-        given |= {name: value for name, value in more.items() if name in self._taken}
-        return self.model(input_ids=ids, **given).logits[0, -count:]
+        inputs |= {name: value for name, value in more.items() if name in self._taken}
+        return self.model(input_ids=ids, **inputs).logits[0, -count:]
 
     def _read(self, logits: Tensor, choice: Sequence[int], ending: bool) -> ChoiceScore:
         branch = Branch([0], [choice], ending)
@@ -86,22 +86,22 @@ class PlainScorer:
 
 
 def _lengthened(name: str, value: Tensor, more: int, kind: str) -> Tensor:
-    """A processor's output for a prompt followed by `more` tokens of text; unchanged if it is not per token."""
+    """A processor's output, extended for `more` tokens of text after the prompt if it is per token."""
     if name == CROSS_MASK:  # Mllama's [1, tokens, images, tiles]: text sees the images before it
         return torch.cat([value, value[:, -1:].expand(-1, more, -1, -1)], 1)
     if name not in ("token_type_ids", "mm_token_type_ids"):
         return value
-    # Type 0 is text, but in PaliGemma it is the prompt, with bidirectional attention; what follows is 1.
+    # Type 0 is text, but in PaliGemma the prompt (bidirectional attention); later text is 1.
     return torch.nn.functional.pad(value, (0, more), value=int(kind == PALIGEMMA))
 
 
 class RouteCheck(NamedTuple):
-    """A chosen route, and why.
+    """A chosen route, and the reason.
 
     Attributes:
         route: `packed` or `plain`.
-        difference: Of the packed scores from plain passes, root mean square in nats; 0 where there are none.
-        reason: Why choices are scored plainly; "" where they are packed.
+        difference: Between packed scores and plain passes, root mean square in nats; 0 without packed scores.
+        reason: Why choices are scored plainly; "" for `packed`.
     """
 
     route: str
@@ -115,17 +115,19 @@ def choose_route(
     plain: PlainScorer,
     packed: Callable[[Sequence[ScoringRequest]], list[list[ChoiceScore]]],
 ) -> RouteCheck:
-    """`packed` where its scores (from an empty cache) agree with plain ones on probes of two requests, else `plain`.
+    """`packed` if its scores (from an empty cache) agree with plain ones on two probes, else `plain`.
 
     Raises:
         CulturevalError: The model is not causal.
     """
 
     def difference() -> float:
-        scores = (torch.tensor([one.logprob for each in ask(probes) for one in each]) for ask in (packed, plain.score))
-        return root_mean_square(*scores)
+        found = (packed(probes), plain.score(probes))
+        first, second = (torch.tensor([score.logprob for part in scores for score in part]) for scores in found)
+        return root_mean_square(first, second)
 
-    probes = [_probe(one, model) for one in sorted(requests, key=lambda one: -sum(map(len, one.choices)))[:2]]
+    longest = sorted(requests, key=lambda request: -sum(map(len, request.choices)))[:2]
+    probes = [_probe(request, model) for request in longest]
     reason = why_never_packed(model, requests[0])
     off, reason = (0.0, reason) if reason else compared(model, "packed scoring", difference)
     if reason:
@@ -134,12 +136,12 @@ def choose_route(
                 f"{type(model).__name__} is not causal: its output after a prompt depends on what follows, so that "
                 "choices cannot be scored. Use a causal language model."
             )
-        logger.warning("%s; every choice gets a forward pass of its own, correct, but slow", reason)
+        logger.warning("%s; every choice gets its own forward pass: correct, but slow", reason)
     return RouteCheck("plain" if reason else "packed", off, reason)
 
 
 def compared(model: PreTrainedModel, route: str, difference: Callable[[], float]) -> tuple[float, str]:
-    """How far a route is off, in nats, and why it cannot be taken, as a clause; "" where it can."""
+    """The difference of a route in nats, and a clause on why it cannot be used; "" if it can."""
     try:
         off = difference()
     except ROUTE_ERRORS as error:
@@ -151,21 +153,21 @@ def compared(model: PreTrainedModel, route: str, difference: Callable[[], float]
 
 
 def tolerance(model: PreTrainedModel) -> float:
-    """How far a route may be off, in nats."""
+    """The largest allowed difference of a route, in nats."""
     in_8_bits = getattr(model, "is_loaded_in_8bit", False)  # LLM.int8 rounds the inputs of its products to 8 bits
     return TOLERANCE[torch.bfloat16 if in_8_bits else model.dtype]
 
 
-def root_mean_square(some: Tensor, others: Tensor) -> float:
-    """Of differences; equal infinities do not differ, and what is not a number is infinitely far."""
-    mean = torch.where(some == others, 0.0, some - others).square().mean().item()
+def root_mean_square(first: Tensor, second: Tensor) -> float:
+    """The root mean square of differences; equal infinities have difference 0, NaN an infinite one."""
+    mean = torch.where(first == second, 0.0, first - second).square().mean().item()
     return math.inf if math.isnan(mean) else math.sqrt(mean)
 
 
 def why_never_packed(model: PreTrainedModel, request: ScoringRequest) -> str:
-    """Why a model cannot be packed whatever its scores are on some prompts, as a clause; "" where it may be.
+    """A clause on why a model cannot be packed by design; "" if it may be.
 
-    In 16 bits, and with small weights, the errors that follow are too small to be found by numbers.
+    Probes would not find it in 16 bits or with small weights, where the errors are small.
     """
     name, config = type(model).__name__, model.config.get_text_config(decoder=True)
     if "position_ids" not in inspect.signature(type(model).forward).parameters:
@@ -182,7 +184,7 @@ def why_never_packed(model: PreTrainedModel, request: ScoringRequest) -> str:
 
 
 def _probe(request: ScoringRequest, model: PreTrainedModel) -> ScoringRequest:
-    """A request with two beginnings of choices, made up of its own tokens, each with several last tokens."""
+    """A probe from a request's tokens: choices with two beginnings, each with several last tokens."""
     tokens = [token for choice in request.choices for token in choice] or list(request.prompt[-1:])
     made_up = (tokens * FED)[:FED]
     size = model.config.get_text_config(decoder=True).vocab_size

@@ -1,4 +1,4 @@
-"""Prefix cache: keys and values of the last prompt, which the next prompts reuse as far as they share a prefix."""
+"""Prefix cache: keys and values of the last prompt, of which the next prompts reuse their common prefix."""
 
 from collections.abc import Sequence
 
@@ -10,13 +10,13 @@ from cultureval.models.scoring.token_tree import common_length
 
 
 class PrefixCache:
-    """A token sequence and the keys and values that the model computed for it.
+    """A token sequence with its keys and values.
 
     Attributes:
         tokens: The sequence.
-        images: Names the images among the tokens, "" for text alone.
-        offset: Difference of positions after the images and the token count (M-RoPE), 0 for text alone.
-        cache: Keys and values of all tokens, in sliding-window layers too, since masks cover them all.
+        images: Name of the images among the tokens; "" for text.
+        offset: Positions after the images minus the token count (M-RoPE); 0 for text.
+        cache: Keys and values of all tokens, in sliding-window layers too: masks cover all tokens.
         last: The model's output for the last token, if known.
     """
 
@@ -29,15 +29,15 @@ class PrefixCache:
         self.last: Rows | None = None
 
     def cut_to(self, prompts: Sequence[Sequence[int]], images: str, images_end: int) -> bool:
-        """Cut the cache to the prefix that prompts can reuse; if it covers a prompt, the last token is fed again.
+        """Cuts the cache to the prefix that prompts can reuse; if it covers a prompt, the last token is fed again.
 
         Args:
             prompts: The next prompts.
-            images: Names their images.
-            images_end: Tokens up to the end of their last image, which they all share.
+            images: Name of their images.
+            images_end: Number of tokens up to the end of their last image, which they all share.
 
         Returns:
-            Whether the cache can be used at all.
+            Whether the cache can be used.
         """
         lengths = [common_length(self.tokens, prompt) for prompt in prompts]
         keep = max(lengths)
@@ -52,13 +52,13 @@ class PrefixCache:
         return True
 
     def extend(self, tokens: Sequence[int], last: Rows, offset: int) -> None:
-        """Record that an empty cache was filled with these tokens."""
+        """Records the tokens with which the model has filled an empty cache."""
         self.tokens, self.last, self.offset = list(tokens), last, offset
 
     def keep(self, columns: Sequence[int], tokens: Sequence[int], last: Rows | None) -> None:
-        """Keep the columns, in order, that hold keys and values of `tokens`; `last` as above.
+        """Keeps the columns, in order, with keys and values of `tokens`; `last` is the output of the last token.
 
-        Transformers itself can only crop a cache at its end.
+        Transformers can only crop a cache at its end.
         """
         self.tokens, self.last = list(tokens), last
         places = torch.tensor(list(columns), dtype=torch.long)
@@ -69,7 +69,7 @@ class PrefixCache:
 
 
 def longest_reusable(model: PreTrainedModel) -> int | None:
-    """The longest sequence whose keys a prefix cache may reuse; None without a limit.
+    """The longest sequence with reusable keys; None without a limit.
 
     Beyond it, longrope and dynamic scaling change the rotary embedding of every key, also of earlier tokens.
     """

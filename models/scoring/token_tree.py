@@ -1,10 +1,10 @@
-"""Prompts and their choices as one tree of tokens, in which shared prefixes are merged, and its attention mask.
+"""Prompts and choices as one tree of tokens with merged prefixes, and its attention mask.
 
-A tree continues a cached prefix (see `prefix_cache`) and has only the tokens to feed after it: the last token of a
-choice is predicted, not fed, unless the log-probability of what follows it is wanted.
+A tree continues a cached prefix (see `prefix_cache`) and has only the tokens to feed after it. The last token of a
+choice is predicted, not fed, unless the end of the text after it is scored.
 
-Columns are attention positions: the cached tokens come first, then the tree's nodes in depth-first order, so that a
-node's descendants directly follow it.
+Columns are attention positions: first the cached tokens, then the tree's nodes in depth-first order, so that a node's
+descendants directly follow it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -42,11 +42,11 @@ class TokenTree:
         cached: Number of cached tokens that the tree continues.
         tokens: Token id of each node.
         depths: Number of tokens before each node; its position.
-        seen: How many of the cached tokens each node sees.
+        seen: Number of cached tokens that each node sees.
         ends: Index after each node's last descendant.
-        reads: (column, token, choice) for every token of every choice, choices counted over all branches: the column
-            whose output predicts the token.
-        closes: (column, choice) of each choice's last token (or its prompt's, if it has none) where requested.
+        reads: (column, token, choice) for every token of every choice, choices counted over all branches; the column's
+            output predicts the token.
+        closes: (column, choice) of each choice's last token (or the prompt's, for an empty choice), if requested.
         path: Columns of the last branch's prompt.
     """
 
@@ -63,15 +63,15 @@ class TokenTree:
         return len(self.tokens)
 
     def columns(self) -> list[int]:
-        """The columns whose output is needed, in order."""
+        """The columns with a needed output, in order."""
         return sorted({column for column, *_ in self.reads} | {column for column, _ in self.closes})
 
     def visibility(self, window: int | None, device: torch.device | str = "cpu") -> torch.Tensor:
-        """What each node sees: itself, its ancestors and its part of the cached tokens.
+        """The columns that each node sees: itself, its ancestors and its part of the cached tokens.
 
         Args:
-            window: Reach of a sliding-window layer: a token sees itself and the window - 1 before it, by distance of
-                positions; None for full attention.
+            window: Size of a sliding window, by positions: a token sees itself and window - 1 before it; None for full
+                attention.
             device: Device of the result.
 
         Returns:
@@ -94,7 +94,7 @@ def common_length(first: Tokens, second: Tokens) -> int:
 
 
 def build_tree(cached: Tokens, branches: Sequence[Branch]) -> TokenTree:
-    """Merge branches into a tree; branches with a common prefix share it only if they are adjacent.
+    """Merges branches into a tree; only adjacent branches share a common prefix.
 
     Args:
         cached: Tokens that need not be fed.
@@ -112,7 +112,7 @@ def build_tree(cached: Tokens, branches: Sequence[Branch]) -> TokenTree:
 
 
 def _grow_choices(tree: TokenTree, prompt: list[int], branch: Branch, count: int) -> None:
-    """Add a branch's choices after its prompt, sorted so that those with a common prefix are adjacent."""
+    """Adds a branch's choices after its prompt, sorted so that common prefixes are adjacent."""
     path, before, start = prompt, (), len(prompt)
     for index in sorted(range(len(branch.choices)), key=lambda index: list(branch.choices[index])):
         choice = branch.choices[index]
@@ -126,7 +126,7 @@ def _grow_choices(tree: TokenTree, prompt: list[int], branch: Branch, count: int
 
 
 def _grow(tree: TokenTree, path: list[int], shared: int, tokens: Tokens, start: int = 0) -> list[int]:
-    """Keep the first `shared` columns of a path and continue with tokens that begin at depth `start`."""
+    """Keeps the first `shared` columns of a path and continues with tokens that begin at depth `start`."""
     _close(tree, path[shared:])
     path = path[:shared]
     seen = next((tree.seen[column - tree.cached] for column in path[-1:] if column >= tree.cached), len(path))
@@ -140,7 +140,7 @@ def _grow(tree: TokenTree, path: list[int], shared: int, tokens: Tokens, start: 
 
 
 def _close(tree: TokenTree, columns: Iterable[int]) -> None:
-    """Set the end of the descendants of finished nodes."""
+    """Sets the end of the descendants of finished nodes."""
     for column in columns:
         if column >= tree.cached:
             tree.ends[column - tree.cached] = len(tree)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 _STANDARD = {"temperature", "top_p", "frequency_penalty", "presence_penalty", "seed"}
-# Not in OpenAI's API; vLLM, SGLang and others read them from the request body.
+# Not in OpenAI's API; vLLM and SGLang read them from the request body.
 _IN_THE_BODY = {"top_k": "top_k", "min_p": "min_p", "repetition_penalty": "repetition_penalty"}
 _IN_THE_BODY |= {"min_new_tokens": "min_tokens", "length_penalty": "length_penalty"}
 
@@ -27,7 +27,7 @@ def as_hash(image: "Image") -> dict[str, Any]:
 
 
 def image_form(doc: Doc, config: ServerModelConfig) -> list[Any] | None:
-    """How a doc's images are sent, as a part of its answer's key; None without images."""
+    """The form of a doc's images in requests, for its answer's key; None without images."""
     if not (images := all_images(doc)):
         return None
     limit = config.bytes_for_images(len(images))
@@ -35,10 +35,10 @@ def image_form(doc: Doc, config: ServerModelConfig) -> list[Any] | None:
 
 
 def as_data_url(doc: Doc, config: ServerModelConfig) -> ImagePart:
-    """What makes the message parts of a doc's images in a request, within the limits of the settings.
+    """A function from an image to its part of a message, within the limits of the settings.
 
     Raises:
-        RowError: They are too many.
+        RowError: The doc has too many images.
     """
     count, most = len(all_images(doc)), config.most_images
     if most is not None and count > most:
@@ -50,7 +50,7 @@ def as_data_url(doc: Doc, config: ServerModelConfig) -> ImagePart:
 def in_parts(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """The messages with every content as a list of parts.
 
-    LightEval cannot save details in which one message's content is a string and another's is a list.
+    LightEval cannot save details with both strings and lists as contents of messages.
     """
     return [
         {**message, "content": [{"type": "text", "text": message["content"]}]}
@@ -64,38 +64,38 @@ def generation_arguments(config: ServerModelConfig) -> dict[str, Any]:
     """LightEval's generation parameters as arguments of the openai client, without the token limit.
 
     Raises:
-        CulturevalError: A parameter is set that these servers do not support.
+        CulturevalError: A parameter is not supported by these servers.
     """
-    given = config.generation_parameters.model_dump(exclude_none=True)
-    given.pop("max_new_tokens", None)
-    body = {_IN_THE_BODY[name]: given.pop(name) for name in _IN_THE_BODY if name in given} | config.extra_body
-    arguments = {name: given.pop(name) for name in _STANDARD if name in given}
-    if "stop_tokens" in given:
-        arguments["stop"] = given.pop("stop_tokens")
-    if "response_format" in given:
-        arguments["response_format"] = {"type": given.pop("response_format")}
-    if given:
+    values = config.generation_parameters.model_dump(exclude_none=True)
+    values.pop("max_new_tokens", None)
+    body = {_IN_THE_BODY[name]: values.pop(name) for name in _IN_THE_BODY if name in values} | config.extra_body
+    arguments = {name: values.pop(name) for name in _STANDARD if name in values}
+    if "stop_tokens" in values:
+        arguments["stop"] = values.pop("stop_tokens")
+    if "response_format" in values:
+        arguments["response_format"] = {"type": values.pop("response_format")}
+    if values:
         raise CulturevalError(
-            f"OpenAI-compatible servers do not support the generation parameters {', '.join(sorted(given))}."
+            f"OpenAI-compatible servers do not support the generation parameters {', '.join(sorted(values))}."
         )
-    given = config.generation_parameters.model_fields_set
-    return without(arguments, config.left_out, given) | ({"extra_body": body} if body else {})
+    user_set = config.generation_parameters.model_fields_set
+    return without(arguments, config.left_out, user_set) | ({"extra_body": body} if body else {})
 
 
-def without(arguments: dict[str, Any], left_out: Collection[str], given: Collection[str]) -> dict[str, Any]:
-    """Arguments of a request without those that the model refuses or passes over.
+def without(arguments: dict[str, Any], left_out: Collection[str], user_set: Collection[str]) -> dict[str, Any]:
+    """Arguments of a request without parameters that the model refuses or ignores.
 
     Args:
         arguments: Of the openai client.
-        left_out: Names of parameters; stop strings are cut off here in any case.
-        given: Those that the user set: to leave out one of them would not be what was asked for.
+        left_out: Names of parameters. Our code cuts answers at stop strings in any case.
+        user_set: Parameters that the user set, which must not be left out silently.
 
     Raises:
-        CulturevalError: The user set one that the model does not take.
+        CulturevalError: The user set a parameter that the model does not take.
     """
-    if refused := sorted(name for name in left_out if name in given and name in arguments):
+    if refused := sorted(name for name in left_out if name in user_set and name in arguments):
         raise CulturevalError(
-            f"The model takes no {', '.join(refused)}, as its provider's documentation says: leave it out of "
-            "generation_parameters, or set `leave_out` in the model's YAML file to what it really refuses."
+            f"The model takes no {', '.join(refused)}, by its provider's documentation: leave it out of "
+            "generation_parameters, or set `leave_out` in the model's YAML file to the refused parameters."
         )
     return {name: value for name, value in arguments.items() if name not in left_out}

@@ -1,11 +1,10 @@
-"""Labels scored by the log-probabilities of a reply's first token, where a chat server gives no others.
+"""Scores of labels by the log-probabilities of a reply's first token, for chat servers without others.
 
-`top_logprobs` has the likeliest tokens alone (20 of OpenAI's and of vLLM's), so that a label may be missing: it is then
-less likely than all of them, and its score is a number below theirs (`BELOW`), which all missing labels share. A doc
-whose score could depend on how much less is unscored. All labels have one rule: the probabilities of the tokens that
-begin a label, with whitespace or without, are added up. A label of several tokens is so scored by its first: the
-log-probability of the whole label is lower. A token that begins several labels is of none, and where it could decide,
-the doc is unscored.
+The score of a label is the summed probability of the tokens that begin it, with or without whitespace. So a label of
+several tokens is scored by its first token; the log-probability of the whole label is lower. A token that begins
+several labels counts for none. `top_logprobs` has only the likeliest tokens (20 for OpenAI and vLLM). A missing label
+is less likely than all of them and gets a common lower score (`BELOW`). If missing or shared tokens could decide the
+score of a doc, it is unscored.
 """
 
 import math
@@ -24,9 +23,9 @@ from cultureval.runtime.servers.client import OpenAIClient
 from cultureval.runtime.servers.replies import Answer, answer_of, reading_a_reply, useless, why_refused
 from cultureval.runtime.zero_width import INVISIBLE
 
-LONGEST_LABEL = 4  # characters; what is longer is a text
-BELOW = 1.0  # how far the score of a missing label is below the least log-probability that was returned
-SMALL_MASS = 1e-3  # of the probability of all labels: what missing ones may have where several options are right
+LONGEST_LABEL = 4  # characters; longer choices are texts
+BELOW = 1.0  # score of a missing label, below the least returned log-probability
+SMALL_MASS = 1e-3  # largest share of missing labels in all labels, if several options are right
 LARGEST_SUM = 1.01  # of probabilities of different tokens, each rounded to 16 bits
 _AROUND = re.compile(f"^[\\s▁{INVISIBLE}]+|[\\s▁{INVISIBLE}]+$")  # ▁ is SentencePiece's space
 
@@ -35,12 +34,12 @@ def require_labels(doc: Doc) -> None:
     """Checks that the choices of a doc are labels.
 
     Raises:
-        CulturevalError: They are texts, one is blank, or there are none.
+        CulturevalError: They are texts, a choice is blank, or there are none.
     """
     if not doc.choices or not all(0 < len(choice.strip()) <= LONGEST_LABEL for choice in doc.choices):
         raise CulturevalError(
-            f"{doc.task_name} scores texts, not labels, which the log-probability of one token cannot do "
-            "(scoring: first_token): leave the task out, or use a server with prompt_logprobs (vLLM)."
+            f"{doc.task_name} scores texts, not labels, and `scoring: first_token` needs labels: leave the task out, "
+            "or use a server with prompt_logprobs (vLLM)."
         )
 
 
@@ -53,16 +52,16 @@ async def ask_first_token(client: OpenAIClient, request: Mapping[str, Any]) -> A
 
     Raises:
         ServerError: As of `OpenAIClient.chat`.
-        RowError: Likewise; or the reply has no log-probabilities that scores can be made of.
+        RowError: Likewise; or the reply has no usable log-probabilities.
     """
     body = await client.chat_body(logprobs=True, **request)
     answer = answer_of(body)
     with reading_a_reply():
-        top = [[_bytes_of(one).hex(), float(one["logprob"])] for one in _top(body)]
+        top = [[_bytes_of(entry).hex(), float(entry["logprob"])] for entry in _top(body)]
         total = sum(math.exp(logprob) for _, logprob in top)
     if not top and why_refused(answer) is None:
         raise useless("it gives no top_logprobs of its first token; the generated form, such as qimma_gen, needs none")
-    if not total <= LARGEST_SUM:  # NaN is not
+    if not total <= LARGEST_SUM:  # also for NaN
         raise useless(f"the probabilities of its likeliest first tokens sum to {total:.3g}")
     return answer | {"top": top}
 
@@ -73,25 +72,25 @@ def _top(body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _bytes_of(entry: Mapping[str, Any]) -> bytes:
-    given = entry.get("bytes")
-    return bytes(given) if given else str(entry["token"]).encode("utf-8", "replace")
+    data = entry.get("bytes")
+    return bytes(data) if data else str(entry["token"]).encode("utf-8", "replace")
 
 
 def label_scores(choices: Sequence[str], top: Sequence[tuple[str, float]]) -> list[float]:
-    """The log-probability that a reply begins with each label: the sum over all tokens that begin this label alone.
+    """The log-probability that a reply begins with each label: the sum over tokens that begin only this label.
 
     Args:
-        choices: The labels as they are scored.
+        choices: The labels.
         top: Bytes in hex, and log-probability.
 
     Returns:
-        One a label; minus infinity for one that is not among the tokens.
+        One for each label; minus infinity for a missing label.
     """
-    return [min(_sum(own), 0.0) for own, _ in _by_label(choices, top)]
+    return [min(_sum(logprobs), 0.0) for logprobs, _ in _by_label(choices, top)]
 
 
 def _by_label(choices: Sequence[str], top: Sequence[tuple[str, float]]) -> list[tuple[list[float], list[float]]]:
-    """Of each label the log-probabilities of the tokens that begin it alone, and of those that begin others too."""
+    """For each label the log-probabilities of tokens that begin only it, and of tokens that also begin others."""
     found: list[tuple[list[float], list[float]]] = [([], []) for _ in choices]
     for token, logprob in top:
         places = _begun(choices, token)
@@ -101,26 +100,26 @@ def _by_label(choices: Sequence[str], top: Sequence[tuple[str, float]]) -> list[
 
 
 def _begun(choices: Sequence[str], token: str) -> list[int]:
-    """The places of the labels that a token begins, with whitespace around it or without; whitespace begins all."""
+    """The places of the labels that a token begins, whitespace apart; whitespace alone begins all."""
     text = bytes.fromhex(token).decode("utf-8", "surrogateescape")  # a token may be a part of a character
     start = _AROUND.sub("", text).encode("utf-8", "surrogateescape")
     return [place for place, choice in enumerate(choices) if text and choice.strip().encode().startswith(start)]
 
 
 def _sum(logprobs: Sequence[float]) -> float:
-    return float(np.logaddexp.reduce(logprobs))  # minus infinity of none
+    return float(np.logaddexp.reduce(logprobs))  # minus infinity for []
 
 
 def undecided(doc: Doc, scores: Sequence[float], top: Sequence[tuple[str, float]]) -> str:
-    """Why a doc has no score, a clause; "" where it has one whosever the tokens are that may be of several labels.
+    """A clause on why a doc has no score; "" if shared and missing tokens cannot change the score.
 
-    These are the tokens that begin several, and one more a label that was not returned.
+    Shared tokens begin several labels; each label may have one missing token, which was not returned.
     """
     if max(scores) == -math.inf:
         return f"none of the labels is among the {len(top)} likeliest first tokens"
     floor = min(logprob for _, logprob in top)
     shared = [more for _, more in _by_label(doc.choices, top)]
-    lengths = [len(choice) for choice in doc.choices]  # in code points, as some of the metrics divide by them
+    lengths = [len(choice) for choice in doc.choices]  # in code points: some metrics divide by them
     if any(_depends(doc, scores, shared, floor, sizes) for sizes in (lengths, [1] * len(lengths))):
         return f"tokens that begin several labels or are not among the {len(top)} likeliest could decide the score"
     return ""
@@ -129,13 +128,13 @@ def undecided(doc: Doc, scores: Sequence[float], top: Sequence[tuple[str, float]
 def _depends(
     doc: Doc, scores: Sequence[float], shared: Sequence[Sequence[float]], floor: float, sizes: Sequence[int]
 ) -> bool:
-    """Whether the likeliest labels, or the share of several right ones, could be others by `shared` and unseen tokens.
+    """Whether shared or missing tokens could change the likeliest labels, or the share of several right ones.
 
     Args:
-        scores: Of the labels, as `shared`.
-        shared: Log-probabilities that may be of a label.
-        floor: That of a token that was not returned is below.
-        sizes: What log-probabilities are divided by.
+        scores: Of each label.
+        shared: For each label the log-probabilities of shared tokens.
+        floor: Upper limit of the log-probability of a missing token.
+        sizes: Divisors of the log-probabilities.
     """
     rows = list(zip(scores, shared, sizes, strict=True))
     each = [score / size for score, _, size in rows]
@@ -145,15 +144,14 @@ def _depends(
     count = len(doc.gold_index) if several else 1
     if any(most[place] >= each[order[count - 1]] for place in order[count:]):
         return True
-    known = [_sum([max(score, floor), *more]) / size for score, more, size in rows]  # a present label's rest is small
+    known = [_sum([max(score, floor), *more]) / size for score, more, size in rows]  # a present label has little more
     return several and 1 - sum(map(math.exp, each)) / sum(map(math.exp, known)) > SMALL_MASS
 
 
 def first_token_response(doc: Doc, messages: Sequence[dict[str, Any]], answer: Answer) -> ModelResponse:
-    """The response to a doc; a `RefusedResponse` where its score cannot be known.
+    """The response to a doc; a `RefusedResponse` if its score is undecided.
 
-    Its log-probabilities are finite: a label that is not among the tokens, or has minus infinity there, has one that is
-    `BELOW` all of theirs.
+    All log-probabilities are finite: a missing label gets the least returned one minus `BELOW`.
     """
     top = [(token, logprob) for token, logprob in answer["top"] if logprob > -math.inf]
     scores = label_scores(doc.choices, top)

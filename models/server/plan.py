@@ -1,4 +1,4 @@
-"""`--dry-run`: what a run would ask of a server, and what that would cost, without asking."""
+"""`--dry-run`: the requests that a run would send to a server, and their cost."""
 
 import re
 from collections import Counter
@@ -29,11 +29,11 @@ class Plan:
         asked: Sequence[Mapping[str, object]],
         known: Container[str],
     ) -> list[str]:
-        """Counts the questions of docs; returns the keys of those without an answer in the journal."""
+        """Counts the questions of docs; returns the keys of questions without an answer in the journal."""
         missing = []
-        for doc, own in zip(docs, asked, strict=True):
+        for doc, of_doc in zip(docs, asked, strict=True):
             counts = self._groups.setdefault(re.split("[:|]", doc.task_name)[0], Counter())
-            for key in own:
+            for key in of_doc:
                 if key in known:
                     counts["known"] += 1
                     continue
@@ -45,11 +45,11 @@ class Plan:
                 self._seen.add(key)
         return missing
 
-    def tell(self, spent: float) -> None:
+    def finish(self, spent: float) -> None:
         """Ends the run.
 
         Args:
-            spent: What the answers in the journal cost.
+            spent: Cost of the answers in the journal.
 
         Raises:
             DryRun: With the plan as its text.
@@ -57,7 +57,7 @@ class Plan:
         total: Counter[str] = Counter()
         for counts in self._groups.values():
             total.update(counts)
-        groups = sorted(self._groups.items(), key=lambda one: -one[1]["input"])[:SHOWN_GROUPS]
+        groups = sorted(self._groups.items(), key=lambda group: -group[1]["input"])[:SHOWN_GROUPS]
         lines = [f"{name}: {self._line(counts)}" for name, counts in groups] if len(groups) > 1 else []
         lines += [f"{self._config.model}: {self._line(total)}", *self._money(total, spent), "Nothing was asked."]
         raise DryRun("\n".join(lines))
@@ -73,14 +73,14 @@ class Plan:
         if not self._config.has_prices:
             return ""
         least, most = (share * price(self._config, counts["input"], output) for output in (0, counts["most"]))
-        return f"; cost from {least:.4g} (prompts alone) to {most:.4g} (answers as long as they may be)"
+        return f"; cost from {least:.4g} (prompts only) to {most:.4g} (answers of full length)"
 
     def _money(self, total: Mapping[str, int], spent: float) -> list[str]:
         config = self._config
         if not config.has_prices:
             return ["No prices are known: set input_token_price and output_token_price in the model's YAML file."]
         each = [price(config, 1, 0), price(config, 1, 0, cached_tokens=1), price(config, 0, 1)]
-        words = " / ".join(f"{MILLION * one:g}" for one in each)
+        words = " / ".join(f"{MILLION * value:g}" for value in each)
         lines = [f"Prices of a million tokens (input / cached / output): {words}; check them with your provider."]
         if config.batch_price < 1:
             lines.append(f"As a batch (--batch-out): {self._cost(total, config.batch_price).removeprefix('; ')}.")

@@ -1,9 +1,9 @@
 """Log-likelihoods of choices from a server that returns the log-probabilities of prompt tokens (vLLM).
 
-Text: prompt and choice are sent as token ids, tokenized here exactly as LightEval does, not by the server. Images: the
-choice is the beginning of the assistant's message, and the token ids that the server reports must end with the
-choice's. Choices that differ only in their last token need one request, for the next token. Prefix caching may change
-prompt log-probabilities (vllm#42019): start vLLM with --no-enable-prefix-caching.
+Text: prompt and choice are sent as token ids, tokenized here as LightEval does. Images: the choice begins the
+assistant's message, and the server's token ids must end with the choice. Choices that differ only in their last token
+need one request, for the next token. Prefix caching may change prompt log-probabilities (vllm#42019): start vLLM with
+--no-enable-prefix-caching.
 """
 
 import math
@@ -26,8 +26,8 @@ from cultureval.runtime.servers.costs import RequestSize, total_usage
 from cultureval.runtime.servers.errors import ServerError
 from cultureval.runtime.servers.replies import Answer, name_of, reading_a_reply, useless
 
-MOST_LOGPROBS = 20  # what OpenAI's API and vLLM's default allow
-LARGEST_LOGPROB = 1e-3  # of rounding in 16 bits; a log-probability is 0 at most
+MOST_LOGPROBS = 20  # limit of OpenAI's API and default limit of vLLM
+LARGEST_LOGPROB = 1e-3  # rounding in 16 bits may exceed 0
 
 
 @dataclass(frozen=True)
@@ -51,9 +51,9 @@ class Prompt:
     truncated: int = 0
 
     def differ_in_last_token(self) -> bool:
-        """Whether the choices differ in their last token only, so that one request for the next token scores all.
+        """Whether the choices differ only in their last token, so that one request for the next token scores all.
 
-        True for letters, also if LightEval has moved the whitespace at the end of a chat prompt into the choices.
+        True for letters, even if LightEval has moved whitespace from the end of a chat prompt into the choices.
         """
         beginnings = {(*context, *choice[:-1]) for context, choice in zip(self.contexts, self.choices, strict=True)}
         if len(beginnings) != 1 or not all(self.choices):
@@ -62,7 +62,7 @@ class Prompt:
         return self.messages is None or bool(self.common_prefix) == (self.text != self.text.rstrip())
 
     def size(self) -> RequestSize:
-        """Of the largest of its requests."""
+        """The size of its largest request."""
         tokens = (len(context) + len(choice) for context, choice in zip(self.contexts, self.choices, strict=True))
         return RequestSize(max(tokens, default=0), len(all_images(self.doc)) if self.messages else 0, 1)
 
@@ -73,16 +73,16 @@ class Prompt:
 
 
 class Scorer:
-    """Makes the requests that score a prompt's choices. An answer is `{"logprobs", "greedy"}`, lists, and `usage`."""
+    """Makes the requests that score a prompt's choices; an answer has lists `logprobs` and `greedy`, and `usage`."""
 
     def __init__(
         self, config: ServerModelConfig, key_of: Callable[..., str], add_special_tokens: bool, knows_thinking: bool
     ) -> None:
-        """Prepare scoring.
+        """Prepares scoring.
 
         Args:
             config: The model's settings.
-            key_of: Makes the key of an answer, of the size of its request and, by name, what else it depends on.
+            key_of: Returns the key of an answer, from the size of its request and, by name, all that it depends on.
             add_special_tokens: Whether the server puts BOS before a chat.
             knows_thinking: Whether the chat template has `enable_thinking`.
         """
@@ -91,7 +91,7 @@ class Scorer:
         self._chat_body |= {"chat_template_kwargs": {"enable_thinking": False}} if knows_thinking else {}
 
     def questions(self, prompt: Prompt) -> list[tuple[str, Question]]:
-        """One question for all labels, or one for each choice, with its key: equal choices have one key."""
+        """One question for all labels, or one for each choice, with keys; equal choices have the same key."""
         every = range(len(prompt.choices))
         groups = [every] if prompt.differ_in_last_token() else [[number] for number in every]
         return [(self._key(prompt, group), self._question(prompt, group)) for group in groups]
@@ -117,7 +117,7 @@ class Scorer:
         return ask
 
     async def _scores(self, client: OpenAIClient, prompt: Prompt, group: Sequence[int], bodies: list[Answer]) -> Answer:
-        """The scores of choices; `bodies` gets the replies."""
+        """The scores of choices; the replies are appended to `bodies`."""
         if len(group) == len(prompt.choices) and prompt.differ_in_last_token():
             if (found := await self._next_token(client, prompt, bodies)) is not None:
                 return found
@@ -125,7 +125,7 @@ class Scorer:
         return {name: [score[name] for score in scores] for name in ("logprobs", "greedy")}
 
     async def _next_token(self, client: OpenAIClient, prompt: Prompt, bodies: list[Answer]) -> Answer | None:
-        """Score labels with one request; None where the server does not report one of them."""
+        """Scores labels with one request; None if the server does not report all of them."""
         wanted = [choice[-1] for choice in prompt.choices]
         body = self._body(prompt, logprob_token_ids=sorted(set(wanted)), return_tokens_as_token_ids=True)
         body |= {"prompt_logprobs": 0, "return_token_ids": True} if prompt.common_prefix else {}
@@ -156,7 +156,7 @@ class Scorer:
         }
 
     async def _choice(self, client: OpenAIClient, prompt: Prompt, index: int, bodies: list[Answer]) -> Answer:
-        """Score one choice from the log-probabilities of the last tokens of prompt + choice."""
+        """Scores a choice from the log-probabilities of the last tokens of prompt + choice."""
         choice = prompt.choices[index]
         if not choice:
             return {"logprobs": 0.0, "greedy": True}
@@ -196,12 +196,12 @@ def _first_of_chat(choice: Mapping[str, Any]) -> tuple[str, dict[str, float]] | 
 
 
 def _prompt_logprobs(holder: Mapping[str, Any]) -> list[dict[str, Any] | None]:
-    """The log-probabilities of a prompt's tokens; a server without them stops the run."""
+    """The log-probabilities of a prompt's tokens; raises a ServerError without them."""
     entries = holder.get("prompt_logprobs")
     if not entries or not isinstance(entries, list):
         raise ServerError(
-            "The server returns no log-probabilities of prompt tokens (prompt_logprobs), which choices are scored by. "
-            "Serve the model with vLLM, run it with transformers, set `scoring: first_token` for labels, or choose the "
+            "The server returns no log-probabilities of prompt tokens (prompt_logprobs), which scores of choices need. "
+            "Serve the model with vLLM, run it with transformers, set `scoring: first_token` for labels, or run the "
             "generated form, such as qimma_gen."
         )
     return entries
@@ -211,20 +211,20 @@ def _prompt_tokens(reply: Mapping[str, Any]) -> list[int]:
     tokens = reply.get("prompt_token_ids")
     if not tokens:
         raise ServerError(
-            "The server does not return the token ids of a chat (prompt_token_ids), by which scores with images are "
-            "checked: use vLLM 0.11 or later."
+            "The server does not return the token ids of a chat (prompt_token_ids), which scores with images need: use "
+            "vLLM 0.11 or later."
         )
     return tokens
 
 
 def _sum_of_tail(entries: Sequence[Mapping[str, Any] | None], tokens: list[int], choice: list[int]) -> Answer:
-    """The scores of a choice at a prompt's end; a prompt that ends otherwise stops the run."""
+    """The scores of a choice at a prompt's end; raises a ServerError if the prompt ends otherwise."""
     if len(entries) != len(tokens):
         raise useless(f"it returns {len(entries)} log-probabilities for a prompt of {len(tokens)} tokens")
     if tokens[-len(choice) :] != choice:
         raise ServerError(
             f"The server's prompt does not end with the choice's tokens {choice} but with {tokens[-len(choice) :]}: "
-            "its tokenizer or chat template differs from that of `tokenizer`, or the template strips answers."
+            "its tokenizer or chat template differs from `tokenizer` (correct that), or the template strips answers."
         )
     tail = [_entry(entry, token) for token, entry in zip(choice, entries[-len(choice) :], strict=True)]
     return {"logprobs": sum(item["logprob"] for item in tail), "greedy": all(item["rank"] == 1 for item in tail)}
@@ -238,12 +238,12 @@ def _entry(entry: Mapping[str, Any] | None, token: int) -> Mapping[str, Any]:
 
 
 def _is_logprob(value: Any) -> bool:
-    """Whether a value is a log-probability that scores can be made of: no NaN, null, minus infinity or logit."""
+    """Whether a value is a usable log-probability: no NaN, null, minus infinity or logit."""
     return isinstance(value, int | float) and math.isfinite(value) and value <= LARGEST_LOGPROB
 
 
 def response(prompt: Prompt, answers: Sequence[Answer]) -> ModelResponse:
-    """Combine the answers to a prompt's questions."""
+    """Combines the answers to a prompt's questions."""
     return ModelResponse(
         input=prompt.text,
         input_tokens=prompt.contexts,

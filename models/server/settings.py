@@ -1,4 +1,4 @@
-"""Settings of a model on an OpenAI-compatible server, and its tokenizer; checked before anything else loads."""
+"""Settings of a model on an OpenAI-compatible server, and its tokenizer, with checks before a run."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
@@ -20,33 +20,33 @@ if TYPE_CHECKING:
 
 
 class ServerModelConfig(ModelConfig, ServedModel):
-    """Settings of a model on a server, beside those of `ServedModel`; LightEval writes them to the results.
+    """Settings of a model on a server, beside `ServedModel`; LightEval writes them to the results.
 
     Attributes:
-        model_name: The model's id as a relative path, which names the results folder.
-        chat_template: Whether prompts are chat messages; auto: yes, unless `tokenizer` is given and has no template.
-        seed: Of sampling; overrides that of `generation_parameters`. Sample i of a Doc gets seed + i.
+        model_name: The model's id as a relative path, the name of its results folder.
+        chat_template: Whether prompts are chat messages; auto: yes, unless `tokenizer` is set and has no template.
+        seed: Of sampling, in place of the seed of `generation_parameters`. Sample i of a Doc gets seed + i.
         n: Samples per request.
         reasoning_tags: Pairs of tags around reasoning, if the server leaves it in the text.
-        image_placement: Position of images that the prompt does not place with `<image>` marks.
+        image_placement: Position of images in prompts without `<image>` marks.
         tokenizer: Folder or hub id of the tokenizer for log-likelihoods; default: `model`.
-        add_special_tokens: For log-likelihoods: "auto" adds BOS to a prompt unless the chat template already does, or
-            as the task says (QIMMA's `parity`).
-        pairwise_tokenization: True tokenizes prompt and choice separately, as `lighteval accelerate` does whatever its
-            setting; False together; None: separately, or as the task says.
-        max_length: Longer prompts are truncated on the left, for log-likelihoods; where the server lists a
-            `max_model_len`, at most one token less, since each request generates one.
-        scoring: full: the log-probabilities of whole choices, which vLLM gives; first_token: those of labels, from
-            the `top_logprobs` of a chat reply's first token (`models/server/first_token.py`).
-        top_logprobs: How many a server gives at most.
-        provider: The provider whose model it is (`runtime/servers/providers.yaml`); set by MODEL, or by base_url.
-        leave_out: Request parameters that the model refuses; None: as the provider's documentation says.
-        batch_price: Price of a batch as a share of these.
-        most_images: More images in one request are refused without asking.
-        image_mib: An image that is larger in base64 is sent as JPEG, and scaled down as far as it must be.
+        add_special_tokens: For log-likelihoods: "auto" adds BOS to a prompt unless the chat template adds it, or as the
+            task's parity says (QIMMA's `parity`).
+        pairwise_tokenization: True tokenizes prompt and choice separately, as `lighteval accelerate` does; False
+            together; None: separately, or as the task's parity says.
+        max_length: For log-likelihoods, longer prompts are truncated on the left. At most the server's `max_model_len`
+            less 1, since each request generates a token.
+        scoring: full: log-probabilities of whole choices, from vLLM; first_token: of labels, from the `top_logprobs` of
+            a chat reply's first token (`models/server/first_token.py`).
+        top_logprobs: The server's largest number of `top_logprobs`.
+        provider: The model's provider (`runtime/servers/providers.yaml`); set by MODEL, or by base_url.
+        leave_out: Request parameters that the model refuses; None: by the provider's documentation.
+        batch_price: Price of a batch as a share of the prices.
+        most_images: Most images in a request; docs with more are refused without asking.
+        image_mib: Most MiB of an image in base64; larger ones are sent as JPEG, scaled down until they fit.
         request_mib: Likewise for all images of a request together.
-        dry_run: Ask nothing, and tell what it would cost (`--dry-run`).
-        batch_out: File for the requests of a batch, which are then not sent (`--batch-out`).
+        dry_run: Sends nothing and reports the cost (`--dry-run`).
+        batch_out: File for the requests of a batch, in place of sending them (`--batch-out`).
         batch_in: Files with the answers of a batch (`--batch-in`).
     """
 
@@ -79,7 +79,7 @@ class ServerModelConfig(ModelConfig, ServedModel):
 
     @property
     def provided_by(self) -> Provider | None:
-        """The provider whose model it is."""
+        """The model's provider, if any."""
         return providers().get(self.provider or "")
 
     @property
@@ -90,7 +90,7 @@ class ServerModelConfig(ModelConfig, ServedModel):
         return self.provided_by.left_out(self.model) if self.provided_by else ()
 
     def bytes_for_images(self, count: int) -> int | None:
-        """How many bytes each of so many images of a request may have in base64; None: any number."""
+        """Most bytes in base64 of each of `count` images of a request; None: no limit."""
         request = self.request_mib / max(1, count) if self.request_mib else None
         limits = [limit for limit in (self.image_mib, request) if limit]
         return int(min(limits) * 2**20) if limits else None
@@ -99,34 +99,34 @@ class ServerModelConfig(ModelConfig, ServedModel):
     @classmethod
     def _known(cls, name: str | None) -> str | None:
         if name is not None and name not in providers():
-            raise ValueError(f"there are {', '.join(providers())}")
+            raise ValueError(f"must be one of {', '.join(providers())}")
         return name
 
     @model_validator(mode="after")
     def _fits_the_provider(self) -> "ServerModelConfig":
         if self.budget is not None and not self.has_prices:
             raise ValueError(
-                f"a budget needs prices, and none is known of {self.model}: set input_token_price and "
+                f"a budget needs prices, and none is known for {self.model}: set input_token_price and "
                 "output_token_price (of one token) in the model's YAML file"
             )
         sampling = {"n": self.n > 1, "seed": self.seed is not None}
-        if wrong := [name for name, given in sampling.items() if given and name in self.left_out]:
+        if wrong := [name for name, is_set in sampling.items() if is_set and name in self.left_out]:
             raise ValueError(f"{self.model} takes no {', '.join(wrong)}: leave it out")
         return self
 
-    def servers(self, **given: Any) -> ServerSettings:
-        """The settings of the client; without a key where nothing will be asked."""
+    def servers(self, **changed: Any) -> ServerSettings:
+        """The settings of the client, without a key where nothing is sent."""
         asks_nothing = bool(self.provider) and (self.dry_run or bool(self.batch_out))
-        return super().servers(**({"api_key_env": None} if asks_nothing else {}) | given)
+        return super().servers(**({"api_key_env": None} if asks_nothing else {}) | changed)
 
     def why_no_likelihoods(self) -> str | None:
-        """Why choices cannot be scored, as a sentence; None where the server may be able to."""
+        """A sentence on why the model cannot score choices; None if it may be able to."""
         generated = "QIMMA's choices have a generated form, qimma_gen"
         if self.batch:
             return f"Batch files hold generated answers, not log-probabilities. {generated}."
         if self.scoring == "first_token":
-            lacks = "top_logprobs" in self.left_out
-            return f"{self.model} gives no top_logprobs of first tokens. {generated}." if lacks else None
+            missing = "top_logprobs" in self.left_out
+            return f"{self.model} gives no top_logprobs of first tokens. {generated}." if missing else None
         if self.provided_by is not None:
             first = "" if "top_logprobs" in self.left_out else "; `scoring: first_token` scores labels"
             return f"{self.provided_by.title} gives no log-probabilities of prompts. {generated}{first}."
@@ -134,7 +134,7 @@ class ServerModelConfig(ModelConfig, ServedModel):
 
 
 def read_config(model: str) -> ServerModelConfig:
-    """Read the settings of a model on a server.
+    """Reads the settings of a model on a server.
 
     Args:
         model: A YAML file, or the model's id with the other settings in CULTUREVAL_MODEL_SETTINGS.
@@ -160,10 +160,10 @@ def read_config(model: str) -> ServerModelConfig:
 
 
 def check_server(model: str, likelihoods: bool) -> str | None:
-    """Checks a model on a server before a run: its settings, its key, and that its own servers are there.
+    """Checks a model on a server before a run: its settings, key, and servers (of providers only the settings).
 
     Returns:
-        Why tasks that score choices cannot be run, as a sentence; None where they can, or none is wanted.
+        A sentence on why it cannot score choices; None if it can, or without `likelihoods`.
 
     Raises:
         CulturevalError: A setting is wrong, or no server answers.
@@ -182,7 +182,7 @@ def check_server(model: str, likelihoods: bool) -> str | None:
 
 
 def with_provider(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a model on a server over what is known of its provider: limits, prices, names of parameters."""
+    """The settings of a model on a server, with defaults of its provider: limits, prices, names of parameters."""
     urls = settings.get("base_url") or []
     found = provider_at([urls] if isinstance(urls, str) else [url for url in urls if isinstance(url, str)])
     provider = providers().get(str(settings.get("provider"))) or (None if "provider" in settings else found)
@@ -202,11 +202,7 @@ def with_provider(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def load_tokenizer(config: ServerModelConfig) -> "PreTrainedTokenizerBase":
-    """The tokenizer of a model on a server, which log-likelihoods need.
-
-    Raises:
-        CulturevalError: It cannot be loaded, or its chat template cannot be used.
-    """
+    """The tokenizer of a model on a server, for log-likelihoods; a CulturevalError if it cannot be loaded."""
     from transformers import AutoTokenizer
 
     name = config.tokenizer or config.model

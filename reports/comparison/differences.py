@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cultureval.metrics.statistics import holm
 from cultureval.runs.frame import Parts
-from cultureval.runs.loading import Run, load, name_apart
+from cultureval.runs.loading import Run, load, set_unique_names
 from cultureval.runs.pairs import DRAWS, Pair, pair
 from cultureval.runs.protocol import differences, protocol
 from cultureval.runs.scores import Score, items_of
@@ -95,7 +95,7 @@ def load_sides(paths: Sequence[Path], least: int = 2) -> tuple[list[Run], list[s
             "give two results files (results/<model>/results_<date>.json)."
         )
         raise CulturevalError("\n".join([problem, *sentences]))
-    name_apart(runs)
+    set_unique_names(runs)
     return runs, [f"left out: {sentence}" for sentence in sentences]
 
 

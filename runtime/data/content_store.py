@@ -1,8 +1,8 @@
-"""Files below the user cache that are named by the SHA-256 of their content, so that each content is kept once.
+"""Files in the user cache named by the SHA-256 of their content, so that each content is stored once.
 
-Prepared rows, Docs and details name such a file instead of carrying what it holds: an image, a code problem with a
-megabyte of test inputs, the reference captions of a language variety. Names come back from files that people exchange,
-so each is checked before it becomes a path. Code problems must be out of a model's reach: they hold the solutions.
+Prepared rows, Docs and details hold the name of a large content: an image, a code problem with a megabyte of test
+inputs, the reference captions of a language variety. Names may come from files that people exchange, so each is checked
+before it becomes a path. Models must not see code problems, which hold the solutions.
 """
 
 import hashlib
@@ -22,41 +22,41 @@ class ContentStore:
     """One folder of files named by their content."""
 
     folder: str  # its name below the user cache
-    what: str  # what one of its files is called in error messages
-    suffixes: tuple[str, ...] = (".json",)  # that names may have
-    sharded: bool = False  # into sub-folders named by the first two digits, for many thousands of files
+    kind: str  # of its files, a noun for error messages
+    suffixes: tuple[str, ...] = (".json",)  # of file names
+    sharded: bool = False  # into sub-folders by the first two digits, for many thousands of files
 
     def find(self, content: bytes) -> str | None:
-        """The name under which a content is already stored; None where it is not."""
+        """The name of a stored content; None where it is not stored."""
         digest = hashlib.sha256(content).hexdigest()
         return next((digest + suffix for suffix in self.suffixes if self._place(digest + suffix).is_file()), None)
 
     def put(self, content: bytes, suffix: str = ".json") -> str:
-        """Keep a content; returns its name for `path` and `get`, or raises CulturevalError on a full disk."""
+        """Stores a content; returns its name for `path` and `get`, or raises CulturevalError on a full disk."""
         name = hashlib.sha256(content).hexdigest() + suffix
         try:
             if not self._place(name).is_file():
                 write_atomically(self._place(name), content)
-        except OSError as error:  # a full disk must not be reported as thousands of broken rows
+        except OSError as error:  # else a full disk would look like thousands of broken rows
             raise CulturevalError(f"{error}: make room or set CULTUREVAL_CACHE to another folder.") from error
         return name
 
     def path(self, name: str) -> Path:
-        """The file of a name; raises CulturevalError where `put` returns no such name, or the file is missing."""
+        """The file of a name; raises CulturevalError where the name is invalid or the file is missing."""
         stem, dot, suffix = name.partition(".")
         if not re.fullmatch(r"[0-9a-f]{64}", stem) or dot + suffix not in self.suffixes:
-            raise CulturevalError(f"{name!r} does not name a stored {self.what}.")
+            raise CulturevalError(f"{name!r} does not name a stored {self.kind}.")
         path = self._place(name)
         if not path.is_file():
-            raise CulturevalError(f"The {self.what} {path} is missing; run the evaluation again.")
+            raise CulturevalError(f"The {self.kind} {path} is missing; run the evaluation again.")
         return path
 
     def get(self, name: str) -> bytes:
-        """The content of a name; raises as `path`, and where the file does not hold what its name says."""
+        """The content of a name; raises as `path`, and where the content does not match the name."""
         path = self.path(name)
         content = path.read_bytes()
         if hashlib.sha256(content).hexdigest() != path.stem:
-            raise CulturevalError(f"The {self.what} {path} is damaged; delete it and run the evaluation again.")
+            raise CulturevalError(f"The {self.kind} {path} is damaged; delete it and run the evaluation again.")
         return content
 
     def _place(self, name: str) -> Path:
@@ -69,7 +69,7 @@ TEXTS = ContentStore("texts", "list of texts")
 
 
 def store_problem(problem: Mapping[str, Any]) -> str:
-    """Keep a row of an EvalPlus data file; returns the name for `stored_problem`."""
+    """Stores a row of an EvalPlus data file; returns the name for `stored_problem`."""
     return PROBLEMS.put(json.dumps(problem).encode("ascii")).removesuffix(".json")
 
 
@@ -79,7 +79,7 @@ def stored_problem(name: str) -> dict[str, Any]:
 
 
 def store_texts(texts: Sequence[str]) -> str:
-    """Keep texts of all rows of a data set for a metric that may see only some of them; returns their name."""
+    """Stores texts of all rows of a data set for a metric that sees only some rows; returns their name."""
     return TEXTS.put(json.dumps(list(texts), ensure_ascii=False).encode("utf-8", "surrogatepass"))
 
 

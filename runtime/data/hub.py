@@ -23,7 +23,7 @@ def is_offline() -> bool:
 
 
 def go_offline_if_unreachable() -> str | None:
-    """Sets HF_HUB_OFFLINE where the hub does not answer, and says why; its client would retry half a minute a file."""
+    """Sets HF_HUB_OFFLINE where the hub does not answer, and returns why; its client would retry 30 s a file."""
     if is_offline():
         return None
     import httpx
@@ -37,7 +37,7 @@ def go_offline_if_unreachable() -> str | None:
 
 
 def go_offline() -> None:
-    """Sets HF_HUB_OFFLINE, which the hub's client library reads once, when it is imported."""
+    """Sets HF_HUB_OFFLINE, before the hub's client library is imported and reads it."""
     os.environ["HF_HUB_OFFLINE"] = "1"
 
 
@@ -46,13 +46,13 @@ def cached_file(repo: str, file: str, revision: str = "main") -> Path | None:
     from huggingface_hub import try_to_load_from_cache
 
     path = None
-    with suppress(ValueError):  # no name that the hub allows
+    with suppress(ValueError):  # the hub allows no such name
         path = try_to_load_from_cache(repo, file, revision=revision)
     return Path(path) if isinstance(path, str) else None
 
 
 def cached_commit(repo: str, file: str, revision: str = "main") -> str | None:
-    """The commit of the file that the hub's cache holds; None where it holds none. Arguments as in `cached_file`."""
+    """The commit of a file in the hub's cache; None where it holds none. Arguments as of `cached_file`."""
     path = cached_file(repo, file, revision)
     return path.parents[file.count("/")].name if path else None
 
@@ -65,9 +65,9 @@ def find_source(
     Args:
         repo: `org/name`, below the data root and, where `on_hub`, on the hub (a data set repository).
         revision: Branch, tag or commit on the hub; None is the default branch.
-        root: The data root; None asks the hub; a SourceUnavailable where it cannot be reached, nor its cache has it.
+        root: The data root; None: the hub, with a SourceUnavailable where neither it nor its cache has the source.
         on_hub: False for sources that people must download themselves.
-        suite: The suite, as arguments of `cultureval fetch`, which the error message tells people to run.
+        suite: Arguments of `cultureval fetch` in the error message.
     """
     if root is not None:
         folder = root.joinpath(*repo.split("/"))
@@ -76,7 +76,7 @@ def find_source(
 
 
 def recorded_revision(folder: Path) -> str:
-    """The commit that `cultureval fetch` wrote down for a folder, or "local"."""
+    """The commit that `cultureval fetch` recorded in a folder, or "local"."""
     record = folder / ".cultureval-revision"
     return record.read_text(encoding="utf-8").strip() if record.is_file() else "local"
 
@@ -90,7 +90,7 @@ def snapshot(repo: str, revision: str | None, suite: str) -> tuple[Path, str] | 
     try:
         folder = Path(snapshot_download(repo, repo_type="dataset", revision=revision))
     except RepositoryNotFoundError:  # gated repositories without access are a subclass
-        logger.warning("The hub has no data set %s that we can read (private, gated or not published).", repo)
+        logger.warning("The hub has no data set %s that you can read (private, gated or not published).", repo)
         return None
     except (LocalEntryNotFoundError, HfHubHTTPError, OSError) as error:
         raise SourceUnavailable(

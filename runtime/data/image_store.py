@@ -1,7 +1,7 @@
 """The images of prepared rows: one file for each distinct image, below the user cache, named by its content.
 
-A data set's images come as bytes, as paths and inside parquet cells, and one image may serve many rows. Prepared rows
-name the stored file, Docs hold its path: thousands of images cost neither memory nor open files.
+Images of data sets are bytes, paths or parquet cells, and several rows may share one. Prepared rows hold the stored
+file's name and Docs its path, so that images take neither memory nor open files.
 """
 
 import io
@@ -15,11 +15,11 @@ from cultureval.runtime.extras import require_extra
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-# Formats of files that are kept as they are; a phone's MPO is a JPEG file with more images after the first.
+# Formats that are stored as they are; MPO (of phones) is a JPEG file with further images.
 SUFFIXES = {"PNG": ".png", "JPEG": ".jpg", "MPO": ".jpg", "WEBP": ".webp", "GIF": ".gif", "BMP": ".bmp"}
-NOT_OPENED = {"EPS"}  # Pillow gives it to Ghostscript, which runs it as a program
+NOT_OPENED = {"EPS"}  # Pillow would run it as a program, by Ghostscript
 MAX_BYTES = 64 * 2**20
-PREPARED = "upright"  # how models, servers and judges are shown images, for signatures
+PREPARED = "upright"  # the preparation of images for models, servers and judges, for signatures
 IMAGES = ContentStore("images", "image", tuple(dict.fromkeys(SUFFIXES.values())), sharded=True)
 _BYTE_MODES = {"1", "L", "LA", "P", "RGB", "RGBA"}  # of a PNG file
 
@@ -33,14 +33,14 @@ def pillow() -> ModuleType:
 
 
 def store_image(content: bytes) -> str:
-    """Keep an image file: its bytes, unchanged, or a PNG of it, where other programs would not show the file alike.
+    """Stores an image file as it is, or as PNG where other programs would show it otherwise.
 
     Args:
-        content: A file of any format that Pillow opens (but EPS), at most 64 MiB and about 179 million pixels (Pillow's
-            limit), of 8 bits a channel; else a ValueError. An image with an EXIF orientation is turned.
+        content: A file that Pillow opens (not EPS), at most 64 MiB and about 179 million pixels (Pillow's limit), of 8
+            bits a channel; else a ValueError. An image with an EXIF orientation is turned.
 
     Returns:
-        The name for `stored_image`: the SHA-256 of what is kept and its suffix.
+        The name for `stored_image`: the SHA-256 of the stored content and its suffix.
     """
     if name := IMAGES.find(content):
         return name
@@ -51,12 +51,12 @@ def store_image(content: bytes) -> str:
 
 
 def stored_image(name: str) -> Path:
-    """The file of a stored image; raises CulturevalError where it is missing, or no name of `store_image`."""
+    """The file of a stored image; raises CulturevalError where it is missing, or the name is invalid."""
     return IMAGES.path(name)
 
 
 def is_turned(image: "Image") -> bool:
-    """Whether an open image has an EXIF orientation, which readers may pass over."""
+    """Whether an open image has an EXIF orientation, which some readers ignore."""
     from PIL import ExifTags
 
     return image.getexif().get(ExifTags.Base.Orientation, 1) != 1
@@ -68,7 +68,7 @@ def upright(image: "Image | Path | str") -> "Image":
 
     picture = pillow().open(image) if isinstance(image, str | Path) else image
     try:
-        picture.getexif()  # kept, and no more in what Pillow would write anew, which fails where a tag is damaged
+        picture.getexif()  # reads the orientation; Pillow fails to write damaged tags again
         for name in ("exif", "Raw profile type exif"):
             picture.info.pop(name, None)
         return ImageOps.exif_transpose(picture)
@@ -92,7 +92,7 @@ def image_size(image: "Image | Path | str") -> tuple[int, int]:
 
 
 def decoded(content: bytes) -> "Image":
-    """The image of a file's bytes, of the formats that `store_image` takes; raises ValueError as it does."""
+    """The image of a file's bytes; formats and ValueError as of `store_image`."""
     images = pillow()
     if len(content) > MAX_BYTES:
         raise ValueError(f"is an image file of {len(content) >> 20} MiB; the limit is {MAX_BYTES >> 20} MiB")
@@ -103,6 +103,6 @@ def decoded(content: bytes) -> "Image":
         picture.getexif()
     except Exception as error:  # Pillow's decoders raise errors of many kinds on damaged files
         raise ValueError(f"is not an image that can be decoded ({type(error).__name__}: {error})") from error
-    if picture.mode.startswith(("I", "F")):  # which Pillow would cut off at 255: grey becomes white
+    if picture.mode.startswith(("I", "F")):  # Pillow would cut values at 255: grey becomes white
         raise ValueError("is an image of more than 8 bits a channel: save it with 8")
     return picture

@@ -1,7 +1,7 @@
 """Rows of a local folder of data files, without conversion of types.
 
-Which files belong to a config and a split is what the `datasets` library says. Reading them is ours, because its CSV
-reader guesses types: the option "07" would become 7 and "NA" a null.
+The `datasets` library finds the files of a config and a split. Our own readers read them, because its CSV reader
+guesses types: the option "07" would become 7 and "NA" a null.
 """
 
 import csv
@@ -30,7 +30,7 @@ class PlacedRow(NamedTuple):
     file: str
     number: int
     row: Row
-    path: Path | None = None  # where names repeat, or several rows are made of one record: what manifests call it
+    path: Path | None = None  # its name in manifests, where file names repeat or one record makes several rows
 
     @property
     def name(self) -> str:
@@ -39,17 +39,17 @@ class PlacedRow(NamedTuple):
 
 
 SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".parquet", ".arrow")
-DESCRIPTIONS = {"dataset_info.json", "dataset_infos.json", "dataset_dict.json", "state.json"}  # hold no rows
+DESCRIPTIONS = {"dataset_info.json", "dataset_infos.json", "dataset_dict.json", "state.json"}  # files without rows
 BATCH = 64  # rows, which may hold images
 _SHARD = re.compile(r"-(?P<number>\d{5})-of-(?P<all>\d{5})(?!\d)")
-# A word of a file's name, not a part of one (constraints, devices), says that it holds few-shot examples.
+# Words in names of files with few-shot examples; parts of words (constraints, devices) do not count.
 _EXAMPLES = re.compile(
     r"(?<![a-z])(?:train(?:ing)?|dev(?:elopment)?|val(?:id(?:ation)?)?)_?(?:set|data|split)?(?![a-z])"
 )
 
 
 def format_of(path: Path) -> str:
-    """The suffix that tells a file's format, in lower case and without a final `.gz`; "" of other files."""
+    """The suffix of a data file, in lower case and without a final `.gz`; "" for other files."""
     name = path.name.lower().removesuffix(".gz")
     return next((suffix for suffix in SUFFIXES if name.endswith(suffix)), "")
 
@@ -58,13 +58,13 @@ def read_rows(path: Path) -> list[Row]:
     """All rows of one data file (.csv, .tsv, .json, .jsonl, each also as .gz, .parquet or .arrow), in order.
 
     CSV cells stay strings and empty cells become None. A JSON file is a list of objects, or an object a line. Raises a
-    CulturevalError where the file cannot be read as what its name says.
+    CulturevalError where the file does not have the format of its name.
     """
     return list(iter_rows(path))
 
 
 def iter_rows(path: Path) -> Iterator[Row]:
-    """The rows of `read_rows`, one by one; parquet and arrow files, which may hold images, are read in batches."""
+    """The rows of `read_rows`, one at a time; parquet and arrow files are read in batches."""
     suffix = format_of(path)
     try:
         if suffix in (".parquet", ".arrow"):
@@ -101,8 +101,8 @@ def _batches(path: Path, suffix: str) -> Iterator[Any]:
 def files_of_split(folder: Path, configs: Sequence[str], splits: Sequence[str]) -> list[Path]:
     """The data files of the first of `splits` that the first known one of `configs` has; [] if there are none.
 
-    Raises a CulturevalError where the README cannot be read, or declares files that are missing or outside the folder,
-    or several that are not the shards of one.
+    Raises a CulturevalError where the README cannot be read, it declares files that are missing or outside the folder,
+    or a split has several files that are not shards.
     """
     if "default" not in configs and not declares_configs(folder):
         return []  # its only config would be "default"
@@ -123,10 +123,10 @@ def declares_configs(folder: Path) -> bool:
     readme = folder / "README.md"
     try:
         configs = (metadata_load(readme) if readme.is_file() else None) or {}
-    except Exception as error:  # of YAML, or of the encoding
+    except Exception as error:  # errors of YAML or of the encoding
         raise CulturevalError(f"The front matter of {readme} cannot be read: {described(error)}") from error
     listed = configs.get("configs")
-    names = Counter(str(one.get("config_name")) for one in listed or () if isinstance(one, dict))
+    names = Counter(str(config.get("config_name")) for config in listed or () if isinstance(config, dict))
     if twice := [name for name, count in names.items() if count > 1]:
         raise CulturevalError(f"{readme} declares the config {twice[0]!r} {names[twice[0]]} times: keep one.")
     return listed is not None
@@ -167,51 +167,51 @@ def _configs(folder: Path) -> dict[str, Any]:
 
 @contextmanager
 def _refusing(folder: Path) -> Iterator[None]:
-    """A context in which errors of the `datasets` library about a folder are told with what to do."""
+    """A context that turns errors of the `datasets` library about a folder into CulturevalErrors."""
     try:
         yield
     except FileNotFoundError as error:
         raise SourceUnavailable(f"{folder} lacks a data file that its README declares: {error}") from error
-    except Exception as error:  # of many kinds: for a README, or files, that the library does not accept
+    except Exception as error:  # many kinds, for a README or files that the library does not accept
         raise CulturevalError(
-            f"The datasets library cannot tell the data files of {folder} ({described(error)}): mend the README's "
-            "`configs`."
+            f"The datasets library cannot find the data files of {folder} ({described(error)}): correct `configs` in "
+            "its README."
         ) from error
 
 
 def forget_folders() -> None:
-    """Lets folders be looked at anew: between two runs of one process they may have changed."""
-    for kept in (declares_configs, _configs, _data_files):
-        kept.cache_clear()
+    """Clears the caches about folders, which may change between two runs of one process."""
+    for cached in (declares_configs, _configs, _data_files):
+        cached.cache_clear()
 
 
 def files_matching(folder: Path, patterns: Iterable[str]) -> list[Path]:
-    """Data files of the folder whose relative path matches one of the glob patterns, ignoring case, sorted."""
+    """Data files with a relative path that matches a glob pattern, ignoring case, sorted."""
     lowered = [pattern.lower() for pattern in patterns]
     return sorted(
         path
         for path in (folder.rglob("*") if lowered else ())
         if format_of(path)
         and path.name not in DESCRIPTIONS
-        and any(Path(str(path.relative_to(folder)).lower()).match(one) for one in lowered)
+        and any(Path(str(path.relative_to(folder)).lower()).match(pattern) for pattern in lowered)
         and path.is_file()
     )
 
 
 def holds_examples(path: Path) -> bool:
-    """Whether a word of a file's path below its folder says that it holds few-shot examples: train, dev, validation."""
+    """Whether a relative path names few-shot examples by a word: train, dev, validation."""
     for part in (*path.parts[:-1], path.stem):
-        parted = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", part)  # MMLUTrain, not TRAINset
+        parted = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", part)  # splits MMLUTrain, not TRAINset
         if any(_EXAMPLES.search(name.lower()) for name in (part, parted)):
             return True
     return False
 
 
 def require_one_file(files: Sequence[Path], place: Path) -> None:
-    """Checks that the files of a split are one file, or all of its shards (`test-00000-of-00002.parquet`).
+    """Checks that a split has one file, or all of its shards (`test-00000-of-00002.parquet`).
 
     Raises:
-        CulturevalError: There are two files, which would count rows twice, or a shard is lacking.
+        CulturevalError: A shard is missing, or there are several other files, which would count rows twice.
     """
     shards = [shard for file in files if (shard := _SHARD.search(file.name))]
     numbers = sorted(int(shard["number"]) for shard in shards)
@@ -219,17 +219,17 @@ def require_one_file(files: Sequence[Path], place: Path) -> None:
         return
     if shards or len(files) > 1:
         names = shown_names([str(file.relative_to(place)) for file in files])
-        what = "are not all shards of one split: fetch all" if shards else "are of one split: keep one of them"
-        raise CulturevalError(f"{place}: {names} {what}.")
+        problem = "are not all shards of one split: fetch all" if shards else "are of one split: keep one of them"
+        raise CulturevalError(f"{place}: {names} {problem}.")
 
 
 def _inside(path: Path, folder: Path) -> Path:
-    """The path; front matter that points outside its folder is refused (the hub cache's own links are fine)."""
-    real = folder.resolve()  # under which `datasets` names the files that it finds by itself
+    """The path; a CulturevalError where it is outside its folder (links of the hub's cache are fine)."""
+    real = folder.resolve()  # `datasets` finds files under the resolved path
     if path.is_relative_to(real):
         path = folder / path.relative_to(real)
     if not Path(os.path.abspath(path)).is_relative_to(os.path.abspath(folder)):
-        raise CulturevalError(f"{folder} declares the data file {path}, which is outside it; it is not read.")
+        raise CulturevalError(f"{folder} declares the data file {path}, which is outside it: correct the README.")
     return path
 
 
@@ -251,7 +251,7 @@ def utf8_text(path: Path) -> str:
 
 
 def _json_rows(text: str, lines: bool) -> list[Row]:
-    """The rows of a list of objects, or of an object a line, also in a file `.json`; raises ValueError."""
+    """The rows of a JSON list of objects, or of JSON lines (in `.json` files too); raises ValueError."""
     rows: list[Row] = []
     if not lines and text.lstrip().startswith("["):
         rows = json.loads(text)

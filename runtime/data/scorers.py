@@ -18,17 +18,17 @@ def is_address(source: str) -> bool:
 
 
 def is_hub_id(source: str) -> bool:
-    """Whether a name can be a hub id: `org/name`, and no folder or file here."""
+    """Whether a name can be a hub id: `org/name`, and not a local path."""
     return source.count("/") == 1 and source[0] not in "./~" and not Path(source).exists()
 
 
 def scorer_place(root: Path, source: str) -> Path:
-    """Where a data root has a scoring model, which a hub id or the address of a file names."""
+    """The path in a data root of a scoring model, given by hub id or by the address of a file."""
     return root / FOLDER / (source.rpartition("/")[2] if is_address(source) else source)
 
 
 def mirrored(source: str) -> Path | None:
-    """The copy of a scoring model below the current data root; None where it has none, or there is no root."""
+    """The copy of a scoring model in the current data root; None without a copy or a root."""
     root = current_settings().data_root
     if root is None or not (is_address(source) or is_hub_id(source)):
         return None
@@ -37,15 +37,15 @@ def mirrored(source: str) -> Path | None:
 
 
 def local_copy(source: str) -> str:
-    """The folder of the mirrored copy of a scoring model; without one the name as it is."""
+    """The folder of a scoring model's copy in the data root; else the name as it is."""
     return str(mirrored(source) or source)
 
 
 def versioned_name(name: str, files: Sequence[Path] = (), hub_file: str = "config.json") -> str:
-    """`name@version`, where the version has eight hexadecimal digits.
+    """`name@version`; the version has eight hexadecimal digits.
 
-    Of a local model (of whose name the last part is kept) it covers `files`, or weights and vocabulary in its folder;
-    of a hub id it is the commit of `hub_file` in the hub's cache, or of the copy below the data root, or "?".
+    For a local model it is a hash of `files` (default: weights and vocabulary in its folder), after the last part of
+    its path. For a hub id it is the commit of the copy in the data root or of `hub_file` in the hub's cache, else "?".
     """
     place = Path(name).expanduser()
     if not place.exists():
@@ -58,7 +58,7 @@ def versioned_name(name: str, files: Sequence[Path] = (), hub_file: str = "confi
 
 @lru_cache(maxsize=8)
 def _digest(files: tuple[Path, ...]) -> str:
-    """A hash of the files' content; cached, since the language identification model has over a gigabyte."""
+    """A hash of the files' content; cached, since the model for language identification has over a gigabyte."""
     digest = hashlib.sha256()
     for file in files:
         with file.open("rb") as stream:

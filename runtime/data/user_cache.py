@@ -16,20 +16,20 @@ def user_cache() -> Path:
 
 
 def write_json_lines(path: Path, records: Iterable[Any]) -> None:
-    """Write records as JSON, one a line, as `write_atomically` does; Arabic and Chinese stand as they are."""
-    lines = (json.dumps(one, ensure_ascii=False) + "\n" for one in records)
+    """Writes records as JSON lines, atomically; Arabic and Chinese letters are not escaped."""
+    lines = (json.dumps(record, ensure_ascii=False) + "\n" for record in records)
     write_atomically(path, "".join(lines).encode("utf-8", "backslashreplace"))
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file atomically: other processes never see half of it; its folder is created if needed.
+    """Writes a file atomically: other processes never see half of it. Creates its folder.
 
     Raises:
-        OSError: It cannot be written; the error holds a file's name, also where the disk is full.
+        OSError: The file cannot be written; the error has its name, also on a full disk.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     scratch = path.with_name(f"{secrets.token_hex(8)}.part")
-    handle = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)  # readable as the umask has it
+    handle = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)  # permissions as of the umask
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)

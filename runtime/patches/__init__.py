@@ -1,1 +1,1 @@
-"""Every place where we change another library or use its private parts, a module a library."""
+"""All changes of other libraries and uses of their private parts, a module for each library."""

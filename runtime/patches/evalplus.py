@@ -1,4 +1,4 @@
-"""What we change in EvalPlus, and what we use of it that is not public."""
+"""EvalPlus: our change, and private functions that we use."""
 
 from collections.abc import Callable, Mapping
 from importlib import import_module

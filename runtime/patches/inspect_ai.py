@@ -1,7 +1,6 @@
-"""What we use of Inspect that is not public: its writer of logs sample by sample, and its error for users.
+"""Inspect: its private writer of logs sample by sample.
 
-The public writer wants all samples of a log in memory; what is reached into, `EvalRecorder`, is what the public
-`write_eval_log` calls.
+The public `write_eval_log` needs all samples in memory. We call the `EvalRecorder` that it uses.
 """
 
 from collections.abc import Callable, Iterable
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from inspect_ai.log import EvalResults, EvalSample, EvalSpec, EvalStats
 
-BUFFERED = 32  # samples; the recorder goes through all of them at each sample
+BUFFERED = 32  # samples; the recorder loops over all of them at each sample
 
 
 def write_log(
@@ -21,16 +20,17 @@ def write_log(
     samples: Iterable["EvalSample"],
     results: Callable[[int], "EvalResults"],
 ) -> int:
-    """Writes a finished log, a few samples in memory at a time; returns how many there are.
+    """Writes a finished log, a few samples in memory at a time; returns the number of samples.
 
-    `file` ends in .eval, and is replaced once the new one is whole; `results` gives the scores for the number.
+    `file` ends in .eval, and is replaced once the new one is complete. `results` takes the number of samples and gives
+    the scores.
     """
     import anyio
     from inspect_ai._util import zipfile
 
-    zipfile._ZSTD_THREADS = 0  # with its 12, each sample starts and ends twelve threads
+    zipfile._ZSTD_THREADS = 0  # by default each sample starts and ends twelve threads
     part = file.with_name(f".{file.stem}.part.eval")
-    part.unlink(missing_ok=True)  # of a killed command, or a link
+    part.unlink(missing_ok=True)  # left by a killed command
     try:
         count = anyio.run(_write, part, spec, stats, samples, results)
         part.replace(file)
@@ -54,7 +54,7 @@ async def _write(
     await recorder.log_start(spec, EvalPlan())
     for count, sample in enumerate(samples, start=1):
         parts = [part for message in sample.messages for part in message.content if not isinstance(part, str)]
-        images = any(part.type == "image" for part in parts)  # each is kept once
+        images = any(part.type == "image" for part in parts)  # `condense_sample` stores each image once
         await recorder.log_sample(spec, condense_sample(sample) if images else sample)
         if count % BUFFERED == 0 or images:
             for log in recorder.data.values():  # the recorder's flush would copy the whole file each time

@@ -1,4 +1,4 @@
-"""Where we change lm-eval: averages of groups."""
+"""lm-eval: our change of averages of groups."""
 
 from collections.abc import Callable, Mapping
 from functools import wraps
@@ -11,9 +11,9 @@ Metrics = Mapping[str, Mapping[str, Any]]
 
 
 def average_groups_by(mark: str, average: "Callable[[Group, Metrics], dict[str, Any]]") -> None:
-    """Lets a function average the groups of tasks whose metadata hold a mark; all others stay as they are.
+    """Replaces the average of groups of tasks that have `mark` in their metadata.
 
-    `average` takes the group and the results of all tasks and of the groups below it, and returns what lm-eval writes.
+    `average` takes the group and the results of all tasks and of the groups below it, and returns the group's results.
     """
     from lm_eval.api.group import Group
 
@@ -23,8 +23,8 @@ def average_groups_by(mark: str, average: "Callable[[Group, Metrics], dict[str, 
 
     @wraps(plain)
     def aggregate(self: Group, task_metrics: Metrics) -> dict[str, Any]:
-        ours = mark in (self.metadata or {})
-        return average(self, task_metrics) if ours else plain(self, task_metrics)  # type: ignore[arg-type, return-value]
+        is_marked = mark in (self.metadata or {})
+        return average(self, task_metrics) if is_marked else plain(self, task_metrics)  # type: ignore[arg-type, return-value]
 
     aggregate.of_cultureval = True  # type: ignore[attr-defined]
     Group.aggregate = aggregate  # type: ignore[method-assign, assignment]

@@ -1,4 +1,4 @@
-"""What we use of sacrebleu that is not public: the counts that its corpus scores are made of, and its model files."""
+"""sacrebleu: private functions for the counts of its corpus scores, and its model files."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def sentence_counts(metric: Any, hypotheses: list[str], references: list[str]) -> list[list[float]]:
-    """The n-gram counts of each sentence, whose sums over sentences give the corpus score of a `BLEU` or `CHRF`."""
+    """The n-gram counts of each sentence; their sums give the corpus score of a `BLEU` or `CHRF`."""
     return metric._extract_corpus_statistics(hypotheses, [references])
 
 

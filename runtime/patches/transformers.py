@@ -1,4 +1,4 @@
-"""What we change in transformers 5.19, and what we use of it that is not public."""
+"""transformers 5.19: our changes, and private parts that we use."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -42,7 +42,7 @@ def without_videos(kind: "type[ProcessorMixin]") -> "type[ProcessorMixin]":
 
 
 def loaded_facts(model: "PreTrainedModel") -> dict[str, Any]:
-    """What a model of transformers was resolved to: fields of the record of a model (docs/results.md)."""
+    """A loaded model as fields of `ModelRecord` (docs/results.md)."""
     quantised = getattr(model.config, "quantization_config", None)
     return {
         "model_class": type(model).__name__,
@@ -55,7 +55,7 @@ def loaded_facts(model: "PreTrainedModel") -> dict[str, Any]:
 
 
 def keeps_states(model: "PreTrainedModel") -> bool:
-    """Whether a model carries states from token to token beside keys and values, as Mamba does."""
+    """Whether a model has recurrent states beside keys and values, as Mamba does."""
     return model._is_stateful
 
 
@@ -68,10 +68,10 @@ def rope_offset(model: "PreTrainedModel") -> int:
 
 @contextmanager
 def keys_not_repeated() -> Iterator[None]:
-    """A context in which attention on a CPU gets the keys and values that several query heads share once.
+    """A context in which attention on a CPU does not copy keys and values that query heads share.
 
-    Under a mask, transformers copies them for every head, since PyTorch's kernels for CUDA read no shared ones there;
-    those for CPUs do, and the copies take most of the time of generated answers.
+    Under a mask, transformers copies them for every head, since PyTorch's CUDA kernels need that. CPU kernels do not,
+    and the copies take most of the time of generated answers.
     """
     from transformers.integrations import sdpa_attention
 

@@ -1,35 +1,35 @@
-"""Return values as plain data: the jail writes them with `encode`, a trusted process reads them with `decode`.
+"""Return values as plain data: the jail calls `encode`, a trusted process `decode`.
 
 An encoded value is the name of its type, a zero byte, and JSON. None, bool, int, float, str and list are JSON's own.
-Any other value is an object with one name:
+Any other value is a JSON object with one key:
 
 | object | value |
 |---|---|
 | {"(": items}, {"<": items}, {">": items} | tuple, set, frozenset |
 | {"{": pairs} | dict |
 | {"b": hex}, {"c": [real, imaginary]} | bytes, complex |
-| {"L": hex} | integer of more digits than Python reads at once |
+| {"L": hex} | integer with more digits than Python reads |
 | {"?": 0} | opaque: no builtin value equals it |
 
-`decode` runs no code of the writer. It builds builtins only, and no more than its bytes need.
+`decode` runs no code of the writer. It makes only builtins, in memory proportional to the bytes.
 """
 
 import struct
 import sys
-from _json import encode_basestring_ascii, make_encoder  # `json` imports much
+from _json import encode_basestring_ascii, make_encoder  # `json` imports many modules
 from collections.abc import ItemsView, KeysView, Mapping, Sized
 from typing import Any
 
 MAX_DEPTH = 100
-FRAME = struct.Struct("<cdQ")  # before each message of a job: its kind, seconds of the call, bytes of the content
+FRAME = struct.Struct("<cdQ")  # header of a message: kind, seconds of the call, bytes of content
 LONGEST_NAME = 80
 OPAQUE = b'{"?":0}'
-_NO_OTHERS: Any = None  # `_shown` leaves nothing else
+_NO_OTHERS: Any = None  # `_shown` makes JSON types only
 _json_of = make_encoder(None, _NO_OTHERS, encode_basestring_ascii, None, ":", ",", False, False, True)
 _ATOMS = {type(None), bool, float, str}
 _NUMBERS_AND_ATOMS = _ATOMS | {int}
 _TAGS: dict[type, str] = {tuple: "(", set: "<", frozenset: ">"}
-_DECIMAL_BITS = 10_000  # of integers in decimal digits
+_DECIMAL_BITS = 10_000  # longer integers are written in hexadecimal
 
 
 class BadData(ValueError):
@@ -37,7 +37,7 @@ class BadData(ValueError):
 
 
 class Opaque:
-    """Stands for an object that equals no builtin value; it equals nothing."""
+    """In place of an object that equals no builtin value; it equals nothing."""
 
     def __eq__(self, other: object) -> bool:
         return False
@@ -46,9 +46,9 @@ class Opaque:
 
 
 def encode(value: Any) -> bytes:
-    """Writes a value; it runs beside generated code, so nobody may trust the bytes.
+    """Writes a value; generated code runs beside it, so nobody may trust the bytes.
 
-    An object is opaque where it has no builtin form, contains itself, is nested too deeply or its own methods fail.
+    An object is opaque if it has no builtin form, contains itself, is nested too deeply, or its methods fail.
 
     Raises:
         MemoryError: There is too little memory.
@@ -60,19 +60,19 @@ def encode(value: Any) -> bytes:
             break
         except MemoryError:
             raise
-        except Exception:  # the first time also of a list with an integer of too many digits
+        except Exception:  # the first time also for an integer with too many digits in a list
             continue
     return type_name(value) + b"\0" + text
 
 
 def type_name(value: Any) -> bytes:
-    """The beginning of the name of a value's type in ASCII, for which no code of the class is asked."""
+    """The first characters of the name of a value's type, in ASCII, without calling code of the class."""
     name = type.__dict__["__name__"].__get__(type(value))
     return str.encode(str.__getitem__(name, slice(LONGEST_NAME)), "ascii", "replace").replace(b"\0", b"?")
 
 
 def _shown(value: Any, flat: bool, depth: int) -> Any:
-    """A value as JSON has it. `flat`: items that are all numbers and the like are not looked at one by one."""
+    """A value in JSON types. `flat`: lists of plain types are taken as they are."""
     kind = type(value)
     if kind in _ATOMS:
         return value
@@ -95,7 +95,7 @@ def _shown(value: Any, flat: bool, depth: int) -> Any:
 
 
 def _plain(value: Any, kind: type) -> Any:
-    """What a subclass holds, by its builtin's own methods, or the builtin number that a library's equals; else None."""
+    """The builtin value of an instance of a subclass, or of a library's number; else None."""
     for base, plain in _PLAIN.items():
         if issubclass(kind, base):
             return plain(value)
@@ -134,21 +134,21 @@ def decode(data: bytes) -> tuple[str, Any]:
     """Reads what `encode` wrote.
 
     Args:
-        data: Untrusted bytes, of a size that the caller limits; a value takes at most 50 times their memory.
+        data: Untrusted bytes; the caller limits their size. A value takes at most 50 times their memory.
 
     Returns:
-        The name of the type (untrusted), and the value, in which `Opaque` stands for objects.
+        The name of the type (untrusted), and the value, with `Opaque` in place of objects.
 
     Raises:
         BadData: `encode` never writes these bytes.
         MemoryError: There is too little memory.
     """
-    import json  # which the jail does not need
+    import json  # not needed in the jail
 
     name, _, text = data.partition(b"\0")
     if len(name) > LONGEST_NAME:
         raise BadData("no name of a type")
-    try:  # each NaN is made anew, since one that is the same object would equal itself within a list
+    try:  # each NaN is a new object: the same object would equal itself in a list
         return name.decode("ascii"), json.loads(text.decode("ascii"), object_hook=_made, parse_constant=float)
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
         raise BadData(str(error)) from error

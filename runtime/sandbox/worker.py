@@ -1,14 +1,14 @@
-"""The first process of a jail: it forks a process for each suite of one solution, and tells how each ended.
+"""The first process of a jail: it forks a process for each suite of a solution, and reports how each ended.
 
-It mounts a small /tmp and /dev/shm, gives up all rights, and then forks. The forked process limits itself, installs the
+It mounts a small /tmp and /dev/shm, drops all rights, and then forks. The forked process limits itself, installs the
 system-call filter, and only then runs the generated code. It cannot signal, trace or limit the first process, nor start
 another. Only the standard library is imported here.
 
 Standard input has orders (marshal): the set-up, then one for each suite. Standard output gets `R` once, then a `REPORT`
-for each suite. The outputs of a suite leave as frames by a pipe of their own, whose number is an argument.
+for each suite. Each suite has a pipe for the frames of its outputs; the arguments are the pipes' numbers.
 """
 
-import _signal as signal  # type: ignore[import-not-found]  # `signal` imports much
+import _signal as signal  # type: ignore[import-not-found]  # `signal` imports many modules
 import builtins
 import ctypes
 import io
@@ -23,11 +23,11 @@ from typing import Any
 
 from cultureval.runtime.sandbox import codec
 
-REPORT = struct.Struct("<i?")  # of a suite: what `status_of` returns
-MUCH_MEMORY = 1 << 30  # of a program that the kernel kills: then it has brought that about itself
-CONFINED = b"P"  # kinds of frames: the process is confined;
-LOADED, VALUE, RAISED = b"L", b"V", b"E"  # the code is loaded; what a call returned; what loading or a call raised
-WALL_FACTOR = 10  # of the limit of CPU time of a call: its limit of wall time, which it meets if it only waits
+REPORT = struct.Struct("<i?")  # of a suite, by `status_of`
+MUCH_MEMORY = 1 << 30  # a program that used this much caused its own kill
+CONFINED, LOADED = b"P", b"L"  # kinds of frames: the process is confined, the code is loaded
+VALUE, RAISED = b"V", b"E"  # the result of a call, an exception of loading or of a call
+WALL_FACTOR = 10  # limit of wall time of a call, as a multiple of its limit of CPU time
 LOADING_SECONDS = 10.0
 MIB = 1 << 20
 LIMITS = {
@@ -69,7 +69,7 @@ def main() -> None:
 
 
 def _become_harmless(user: int, scratch: str) -> None:
-    """Mounts the scratch folders, then gives up all rights; as root it becomes another user."""
+    """Mounts the scratch folders, then drops all rights; root becomes another user."""
     _checked(LIBC.unshare(CLONE_NEWNS))
     for folder in (b"/tmp", b"/dev/shm"):
         _checked(LIBC.mount(b"tmpfs", folder, b"tmpfs", MOUNT_FLAGS, scratch.encode()))
@@ -83,7 +83,7 @@ def _become_harmless(user: int, scratch: str) -> None:
     _checked(LIBC.prctl(DUMPABLE, 0, 0, 0, 0))
     _checked(LIBC.prctl(PARENT_DEATH, signal.SIGKILL, 0, 0, 0))
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_DFL)  # which the first process of a namespace never gets from inside
+        signal.signal(number, signal.SIG_DFL)  # the first process of a namespace never gets them from inside
 
 
 def _checked(result: int) -> None:
@@ -92,11 +92,11 @@ def _checked(result: int) -> None:
 
 
 def status_of(pid: int, job: dict[str, Any]) -> tuple[int, bool]:
-    """Waits for the end of a suite's process; ends everything where the judge has ended.
+    """Waits for the end of a suite's process; exits if the judge has ended.
 
     Returns:
-        Its exit status, or minus the signal that ended it: SIGALRM where its wall time ran out, SIGXCPU where its CPU
-        time did. Whether the kernel killed it although it had little memory.
+        The exit status, or minus the signal that ended it: SIGALRM at its limit of wall time, SIGXCPU at that of CPU
+        time; and whether the kernel killed it although it used little memory.
     """
     ended = os.pidfd_open(pid)
     ready, _, _ = select.select([ended, 0], [], [], job["wall"])
@@ -130,7 +130,9 @@ def _run_and_leave(job: dict[str, Any], program: bytes, outputs: int) -> None:
             kind = getattr(resource, f"RLIMIT_{name}")
             _, hard = resource.getrlimit(kind)
             value = value if hard == resource.RLIM_INFINITY else min(value, hard)
-            resource.setrlimit(kind, (value, value + (name == "CPU")))  # SIGXCPU first, which tells more than SIGKILL
+            resource.setrlimit(
+                kind, (value, value + (name == "CPU"))
+            )  # SIGXCPU comes first; SIGKILL would not show the cause
         code = ctypes.create_string_buffer(program, len(program))
         header = struct.pack("HP", len(program) // 8, ctypes.addressof(code))
         _checked(LIBC.prctl(NO_NEW_PRIVILEGES, 1, 0, 0, 0))
@@ -144,8 +146,8 @@ def call_entry_point(job: dict[str, Any], out: int) -> None:
     """Loads a solution, calls its entry point on each input, and sends each result as a frame.
 
     Args:
-        job: `code`, `entry_point`, `inputs` (a list of argument lists), `limits` (seconds of CPU time of each call),
-            `all` (of all calls together), and `form`, one of `FORMS`, by which a result is sent.
+        job: `code`, `entry_point` and `inputs` (a list of argument lists); `limits` (seconds of CPU time of each call)
+            and `all` (of all calls together); `form`, a key of `FORMS`, for the results.
         out: A pipe. An exception ends the suite.
     """
     # Names that the code cannot replace.
@@ -160,7 +162,7 @@ def call_entry_point(job: dict[str, Any], out: int) -> None:
     send(CONFINED)
     form, left = FORMS[job["form"]], job["all"]
     sys.stdin = open(os.devnull)
-    sys.stdout = sys.stderr = printed()  # as under EvalPlus, where it is a new one for each call
+    sys.stdout = sys.stderr = printed()  # as EvalPlus does, a new one for each call
     builtins.__dict__.update(exit=None, quit=None, help=None)
     try:
         names: dict[str, Any] = {}
@@ -184,6 +186,6 @@ def call_entry_point(job: dict[str, Any], out: int) -> None:
 
 
 def _limit_call(seconds: float) -> None:
-    """Sets timers whose signals end the process at a limit, whatever the code catches; 0 takes them away."""
+    """Sets timers that end the process at a limit by signals, which no code can catch; 0 removes them."""
     signal.setitimer(signal.ITIMER_PROF, seconds)
     signal.setitimer(signal.ITIMER_REAL, WALL_FACTOR * seconds)

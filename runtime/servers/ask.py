@@ -1,4 +1,4 @@
-"""Many requests to servers, each sent once: answers come from the journal, or are journalled as they arrive."""
+"""Many requests to servers, each sent once: answers come from the journal, or are written to it as they arrive."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -19,26 +19,26 @@ OnRowError = Callable[[str, RowError], None]
 
 @dataclass
 class Respondent:
-    """The model of a run as its servers' replies name it, which all answers must share."""
+    """The model name in servers' replies, which must be the same in all answers of a run."""
 
-    model: str  # the id that requests name
+    model: str  # its id in requests
     served: str | None = None  # the name in its replies; None before the first
 
     def check(self, answer: Answer, kept: bool = False) -> None:
-        """Notes the name in an answer (of the journal: `kept`); raises ModelChanged where it is another one."""
+        """Compares the name in an answer (of the journal: `kept`) with earlier ones; ModelChanged where it differs."""
         name = answer.get("model")
         if name and self.served and name != self.served:
-            whose = "Answers in the journal are" if kept else "A reply is"
+            source = "Answers in the journal are" if kept else "A reply is"
             raise ModelChanged(
-                f"{whose} of the model {name!r}, and others of {self.model} are of {self.served!r}. Set `revision` to "
-                "a new name, which begins a journal of its own, or name the version itself as the model."
+                f"{source} of the model {name!r}; other answers of {self.model} are of {self.served!r}. Set `revision` "
+                "to a new name, which starts a new journal, or give the exact version as the model."
             )
         self.served = self.served or name
 
 
 @dataclass
 class Asking:
-    """Everything that questions to one model share."""
+    """The servers, journal and budget of all questions to a model."""
 
     servers: ServerSettings
     journal: Journal
@@ -47,7 +47,7 @@ class Asking:
     sizes: dict[str, RequestSize] = field(default_factory=dict)  # key of a question -> size, for estimates of costs
 
     def known(self, keys: Mapping[str, object]) -> dict[str, Answer]:
-        """The answers of the journal to questions, which are counted; raises ModelChanged where they are of several."""
+        """The journal's answers to questions, with costs counted; ModelChanged where they are of several models."""
         found = {key: answer for key in keys if (answer := self.journal.get(key)) is not None}
         for key, answer in found.items():
             self.respondent.check(answer, kept=True)
@@ -67,17 +67,17 @@ def ask_all(
 ) -> dict[str, Answer]:
     """Answers every question, from the journal if it is there, else from the servers.
 
-    Each answer is in the journal before the same worker sends its next request. On a ServerError or BudgetSpent the
-    requests in flight are still finished and kept.
+    A worker writes each answer into the journal before it sends the next request. On a ServerError or BudgetSpent the
+    requests in flight are finished and kept.
 
     Args:
-        asking: What the questions share.
+        asking: The servers, journal and budget.
         questions: Key of the answer (`answer_key`) -> the function that requests it.
         description: Text of the progress bar.
-        on_row_error: Called with the key and the error of a question that has no answer; raises to stop the run.
+        on_row_error: Called with the key and the error of a question without an answer; may raise to stop the run.
 
     Returns:
-        Key -> answer, for all questions that have one, in their order.
+        Key -> answer, in the order of the questions; questions without an answer are absent.
     """
     found = asking.known(questions)
     missing = {key: question for key, question in questions.items() if key not in found}
@@ -94,12 +94,12 @@ async def _ask(
     bar: Progress,
     on_row_error: OnRowError,
 ) -> None:
-    """Sends questions, a bounded number at a time; raises the first error after the others in flight have ended."""
+    """Sends questions, a bounded number at a time; raises the first error after all requests in flight have ended."""
     failures: list[Exception] = []
     waiting: Iterator[tuple[str, Question]] = iter(missing.items())
 
     async def work(client: OpenAIClient) -> None:
-        for key, question in waiting:  # which the workers share
+        for key, question in waiting:  # an iterator that all workers share
             if failures:
                 return
             try:

@@ -2,7 +2,7 @@
 
 A line of requests is `{"custom_id", "method": "POST", "url", "body"}`; a line of answers has the same `custom_id` and
 `{"response": {"status_code", "body"}, "error"}`, in any order. The `custom_id` is the answer's key in the journal, so
-that an answer to another prompt is never taken for this one.
+that no answer is taken for another prompt.
 """
 
 import json
@@ -17,33 +17,33 @@ from cultureval.runtime.errors import CulturevalError, shorten
 from cultureval.runtime.servers.errors import RowError
 from cultureval.runtime.servers.replies import UNREADABLE, Answer, answer_of, checked_body
 
-MOST_REQUESTS, MOST_BYTES = 50_000, 200 * 10**6  # of a file: OpenAI's limits, as read in November 2026
+MOST_REQUESTS, MOST_BYTES = 50_000, 200 * 10**6  # limits of a file for OpenAI, November 2026
 CHAT, PLAIN = "/v1/chat/completions", "/v1/completions"
 KEY = re.compile(r"[0-9a-f]{32}")
 
 
 class Recorder:
-    """Stands in for a client (`OpenAIClient`): takes a request down instead of sending it."""
+    """In place of an `OpenAIClient`: records a request instead of sending it."""
 
     async def chat(self, **request: Any) -> Answer:
         """The request for chat completions as `{"url", "body"}`."""
-        return _taken_down(CHAT, request)
+        return _recorded(CHAT, request)
 
     async def complete(self, **request: Any) -> Answer:
         """The request for plain completions, likewise."""
-        return _taken_down(PLAIN, request)
+        return _recorded(PLAIN, request)
 
 
-def _taken_down(url: str, request: Mapping[str, Any]) -> Answer:
+def _recorded(url: str, request: Mapping[str, Any]) -> Answer:
     body = {name: value for name, value in request.items() if name != "extra_body"}
     return {"url": url, "body": body | dict(request.get("extra_body") or {})}
 
 
 def write_requests(file: Path, requests: Iterable[tuple[str, Answer]]) -> list[Path]:
-    """Writes requests, to several files where one would be larger than a provider takes: FILE, FILE-002 and so on.
+    """Writes requests to FILE, FILE-002 and so on, each within a provider's limits.
 
-    `requests` are pairs of an answer's key and the request as of `Recorder`. Returns the files; raises a
-    CulturevalError where the first exists already.
+    `requests` are pairs of an answer's key and a request of `Recorder`. Returns the files; raises a CulturevalError
+    where the first exists already.
     """
     if file.exists():
         raise CulturevalError(f"--batch-out: {file} exists already; name another file, or remove it.")
@@ -69,14 +69,14 @@ def write_requests(file: Path, requests: Iterable[tuple[str, Answer]]) -> list[P
 
 @dataclass
 class BatchAnswers:
-    """The answers of files."""
+    """The answers in files."""
 
-    answers: dict[str, Answer] = field(default_factory=dict)  # by key; of several to one the last that can be read
-    problems: list[str] = field(default_factory=list)  # `FILE, line N: why`, of lines without a usable answer
+    answers: dict[str, Answer] = field(default_factory=dict)  # by key; of several answers the last readable one
+    problems: list[str] = field(default_factory=list)  # `FILE, line N: reason`, for lines without a usable answer
 
 
 def read_answers(files: Iterable[Path]) -> BatchAnswers:
-    """Reads files of answers, and of errors, which some services write apart; CulturevalError if one is unreadable."""
+    """Reads files of answers (some services write errors into a second file); CulturevalError on an unreadable file."""
     found = BatchAnswers()
     for file in files:
         try:
@@ -94,7 +94,7 @@ def _read(found: BatchAnswers, place: str, line: bytes) -> None:
         content = json.loads(line)
         key, response = content["custom_id"], content.get("response") or {}
         if not KEY.fullmatch(key):
-            raise ValueError(f"the custom_id {shorten(key)} is of no request of ours")
+            raise ValueError(f"the custom_id {shorten(key)} was not written by --batch-out")
         if content.get("error") or response.get("status_code", 200) != 200:
             raise ValueError(f"the batch says {shorten(str(content.get('error') or response))}")
         body = response["body"]

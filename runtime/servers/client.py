@@ -1,7 +1,7 @@
-"""The client of OpenAI-compatible servers, shared by models, judges and audits: the `openai` package's, with addresses.
+"""The client of OpenAI-compatible servers, for models, judges and audits: the `openai` package, with several servers.
 
-Requests go to the least busy of several servers; one that fails after the package's retries pauses, and the request
-is sent to another. Redirects are not followed, since whoever is there would get prompts and keys.
+A request goes to the least busy server. A server that fails after the package's retries pauses, and another one gets
+the request. Redirects are not followed, since their targets would get prompts and keys.
 """
 
 import asyncio
@@ -17,9 +17,9 @@ from cultureval.runtime.servers.errors import Unavailable, error_of
 from cultureval.runtime.servers.replies import Answer, answer_of, body_of
 from cultureval.runtime.servers.settings import ServerSettings
 
-PAUSE_S = 30.0  # of a server that failed, where there are others
-SHORTEST_KEY = 16  # characters; shorter ones ("none", "x") are words of answers
-RETRIES_BESIDE_OTHERS = 2  # of a request at one of several servers, before another one gets it
+PAUSE_S = 30.0  # of a failed server, where there are several
+SHORTEST_KEY = 16  # characters; shorter keys ("none", "x") may be words of answers
+RETRIES_BESIDE_OTHERS = 2  # of a request, before another server gets it
 
 Raw = Callable[[openai.AsyncOpenAI], Awaitable[Any]]
 
@@ -36,7 +36,7 @@ class OpenAIClient:
     """Sends requests to the servers of one model; an async context, which closes the connections."""
 
     def __init__(self, settings: ServerSettings) -> None:
-        """Prepares a client; nothing is sent."""
+        """Prepares a client without sending anything."""
         self.settings = settings
         several = len(settings.base_urls) > 1
         retries = min(settings.max_retries, RETRIES_BESIDE_OTHERS) if several else settings.max_retries
@@ -65,7 +65,7 @@ class OpenAIClient:
         """The answer to chat messages, as of `replies.answer_of`.
 
         Raises a ServerError where the run cannot go on (a refused key, an unknown model, no answer after all retries),
-        and a RowError where this request alone has no answer.
+        and a RowError where only this request has no answer.
         """
         return answer_of(await self.chat_body(**request))
 
@@ -75,14 +75,14 @@ class OpenAIClient:
 
     async def chat_body(self, **request: Any) -> Answer:
         """The whole reply to chat messages as a JSON object; raises as `chat`."""
-        return await self._post(lambda one: one.chat.completions.with_raw_response.create(**request), request)
+        return await self._post(lambda client: client.chat.completions.with_raw_response.create(**request), request)
 
     async def completion_body(self, **request: Any) -> Answer:
         """The whole reply to a plain prompt as a JSON object; raises as `chat`."""
-        return await self._post(lambda one: one.completions.with_raw_response.create(**request), request)
+        return await self._post(lambda client: client.completions.with_raw_response.create(**request), request)
 
     async def models(self) -> dict[str, bytes | CulturevalError]:
-        """Each server's list of models, as it came, by its address; or why there is none."""
+        """The list of models of each server, unparsed, by address; the error where there is none."""
 
         async def ask(server: _Server) -> bytes | CulturevalError:
             try:
@@ -98,7 +98,7 @@ class OpenAIClient:
         return body_of(self._without_key((await self._sent(send)).content), request.get("n") or 1)
 
     def _without_key(self, content: bytes) -> bytes:
-        """A reply in which the key does not stand, as it does where a proxy shows a request's headers."""
+        """A reply with the API key masked: a proxy may quote the request's headers."""
         key = self.settings.api_key() or ""
         return content.replace(key.encode(), b"[key]") if len(key) >= SHORTEST_KEY else content
 
@@ -120,7 +120,7 @@ class OpenAIClient:
         raise AssertionError("unreachable")
 
     async def _free_server(self) -> _Server:
-        """The least busy server that does not pause; where all do, the one that pauses shortest, after its pause."""
+        """The least busy server that does not pause; if all pause, waits for the first to be ready."""
         now = time.monotonic()
         if free := [server for server in self._servers if server.paused_until <= now]:
             return min(free, key=lambda server: server.in_flight)

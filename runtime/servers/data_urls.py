@@ -44,10 +44,10 @@ def data_url(
 
     Args:
         image: A PIL image, or a file (its path or its bytes).
-        image_format: "as_given" sends a file's own bytes, and as PNG a PIL image, a file with an EXIF orientation and
-            one of a format that servers do not read; "png" and "jpeg" (quality 95) re-encode.
-        max_side: An image whose longer side has more pixels is scaled down to this.
-        max_bytes: An image that would be longer in base64 is sent as JPEG, and scaled down as far as it must be.
+        image_format: "as_given" sends a file's own bytes; PNG replaces a PIL image, a file with an EXIF orientation and
+            a format that servers do not read. "png" and "jpeg" (quality 95) re-encode.
+        max_side: Larger images are scaled down until the longer side has this many pixels.
+        max_bytes: Images with a longer URL are sent as JPEG, scaled down until they fit.
     """
     images = pillow()
     try:
@@ -76,7 +76,7 @@ def _encode(picture: "Image", image_format: ImageFormat) -> tuple[bytes, str]:
 
 
 def _within(picture: "Image", most: int) -> str:
-    """A picture as JPEG, scaled down by quarters until its data URL has at most so many bytes."""
+    """A data URL of at most `most` bytes: the picture as JPEG, scaled down by quarters."""
     picture = picture.convert("RGB")
     while len(url := _url(*_encode(picture, "jpeg"))) > most:
         side = max(picture.size) * 3 // 4

@@ -1,4 +1,4 @@
-"""What can go wrong with a request to a server: an error of the run, which stops it, or of one row."""
+"""Errors of requests to servers: of the run, which stops it, or of one row."""
 
 from typing import Any, Literal
 
@@ -10,10 +10,10 @@ LONGEST_CAUSE = 400  # characters of a server's message; some send HTML pages
 STOPS_RUN = {401, 402, 404}  # wrong key, no credit, unknown model or address
 BUSY = {408, 409, 429}
 ADVICE = {
-    401: "set {key} to a key that it takes",
-    402: "see to the account's credit and limits",
+    401: "set {key} to a valid key",
+    402: "check the account's credit and limits",
     404: "correct model and base_url",
-    429: "see to the account's limits, or repeat the command later",
+    429: "check the account's limits, or repeat the command later",
 }
 Kind = Literal["server", "filter", "refusal", "no_answer"]
 REASONS: dict[str, str] = {
@@ -37,9 +37,9 @@ class ModelChanged(ServerError):
 
 
 class RowError(CulturevalError):
-    """One row has no answer, and others may have: its prompt is refused, or the reply is useless.
+    """One row has no answer: the server refuses its prompt, or the reply is useless.
 
-    `kind` is one of `REASONS`; `reason` is a clause with what the server said.
+    `kind` is a key of `REASONS`; `reason` is a clause with the server's message.
     """
 
     def __init__(self, kind: Kind, cause: str) -> None:
@@ -49,9 +49,9 @@ class RowError(CulturevalError):
 
 
 def error_of(error: Exception, urls: tuple[str, ...], key_variable: str | None, key: str | None) -> CulturevalError:
-    """What an error of the `openai` package means, after its retries: of the run, or of one row.
+    """Our error for an error of the `openai` package after its retries: of the run, or of one row.
 
-    `urls` are the servers that were asked; no message contains the key, of which `key_variable` is the variable.
+    `urls` are the servers; `key_variable` names the variable of the key, which no message contains.
     """
     status = error.status_code if isinstance(error, openai.APIStatusError) else None
     cause, where = _cause(error, key), " / ".join(urls)
@@ -82,7 +82,7 @@ def _is_filter(error: openai.APIStatusError) -> bool:
 
 
 def _cause(error: Exception, key: str | None) -> str:
-    told: Any = error.__cause__ if isinstance(error, openai.APIConnectionError) and error.__cause__ else error
-    text = " ".join(f"{type(error).__name__}: {told}".split()).removesuffix(":")
+    source: Any = error.__cause__ if isinstance(error, openai.APIConnectionError) and error.__cause__ else error
+    text = " ".join(f"{type(error).__name__}: {source}".split()).removesuffix(":")
     text = text.replace(key, "[key]") if key else text
     return text if len(text) <= LONGEST_CAUSE else f"{text[: LONGEST_CAUSE - 1]}…"

@@ -1,6 +1,6 @@
-"""Who answers: what servers list of a model in `/v1/models`. An id and an address do not tell two checkpoints apart.
+"""Model identity: the entry of a model in its servers' `/v1/models`, since one id may serve several checkpoints.
 
-An address is no part of a model's identity, nor is a date: the same checkpoint on another node is the same model.
+Addresses and dates are not part of it: the same checkpoint on another node is the same model.
 """
 
 import json
@@ -20,10 +20,10 @@ from cultureval.runtime.servers.settings import ServedModel, ServerSettings
 
 logger = logging.getLogger(__name__)
 
-NO_LIST = (403, 404, 405, 500, 501)  # of servers that have none; 500 of transformers' without a hub cache
-RETRIES = 2  # before the run, where a server that is not there is refused soon
-_ASKED: dict[tuple[Any, ...], "ServerIdentity"] = {}  # what was listed in this process, by addresses, id and revision
-SIZES = ("n_params", "n_vocab", "n_embd", "size")  # what llama.cpp lists of a model's weights
+NO_LIST = (403, 404, 405, 500, 501)  # servers without a list; 500: transformers' without a hub cache
+RETRIES = 2  # few, so that a missing server is reported soon
+_ASKED: dict[tuple[Any, ...], "ServerIdentity"] = {}  # answers in this process, by addresses, id and revision
+SIZES = ("n_params", "n_vocab", "n_embd", "size")  # fields of llama.cpp about a model's weights
 
 
 @dataclass(frozen=True)
@@ -31,14 +31,14 @@ class ServerIdentity:
     """A model as its servers list it."""
 
     id: str  # in requests
-    root: str | None = None  # its checkpoint, as vLLM and SGLang name it; of a provider, the provider
-    max_model_len: int | None = None  # longest sequence that is served, in tokens
-    sizes: str | None = None  # what llama.cpp lists of the weights: numbers of parameters, tokens, dimensions, bytes
+    root: str | None = None  # the checkpoint by vLLM and SGLang; for a provider its id
+    max_model_len: int | None = None  # longest sequence, in tokens
+    sizes: str | None = None  # by llama.cpp: numbers of parameters, tokens, dimensions, bytes
     owner: str | None = None  # `owned_by`: the serving software, or a company; not part of the identity
 
     @property
     def known(self) -> dict[str, str | int]:
-        """What identifies the model, by name."""
+        """The fields that identify the model."""
         values = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "owner"}
         return {name: value for name, value in values.items() if value is not None}
 
@@ -48,27 +48,27 @@ class ServerIdentity:
 
 
 def known_identity(served: ServedModel) -> ServerIdentity | None:
-    """Who a model's servers are, if they were asked in this process."""
+    """The identity of a served model, if this process has asked for it."""
     return _ASKED.get(_key(served))
 
 
 def identity_in_run(whom: str, served: ServedModel) -> ServerIdentity:
-    """Who a model's servers are, asked once; raises as `identify`."""
+    """The identity of a served model, asked once in a process; raises as `identify`."""
     return known_identity(served) or identify(whom, served)
 
 
 def identity_of_loaded(whom: str, served: ServedModel) -> ServerIdentity:
-    """Who the servers of a model just loaded are: as the check before it learned, else asked. Raises as `identify`.
+    """The identity of a model at its load: as the check before the load found it, else asked. Raises as `identify`.
 
-    A check counts for one load: later the servers may have other weights.
+    A check counts for one load, since servers may change their weights later.
     """
     return _ASKED.pop(_key(served), None) or _identify(whom, served)
 
 
 def identify(whom: str, served: ServedModel) -> ServerIdentity:
-    """Asks a model's servers for their lists of models; those that do not answer are left out, as long as one does.
+    """Asks a model's servers for their lists of models; one answer is enough.
 
-    A provider is not asked: its model is known by its id. Raises a CulturevalError where no server answers, none lists
+    A provider is not asked: the id identifies its model. Raises a CulturevalError where no server answers, none lists
     the model, or two list different ones.
 
     Args:
@@ -104,13 +104,13 @@ def _identify(whom: str, served: ServedModel) -> ServerIdentity:
     for error in failed:
         logger.warning("%s: %s", whom, error)
     first = next(iter(found.values()))
-    if other := next((url for url, one in found.items() if one.known != first.known), None):
+    if other := next((url for url, identity in found.items() if identity.known != first.known), None):
         raise CulturevalError(
             f"{whom}: the servers serve different models ({next(iter(found))}: {first}; {other}: {found[other]}). "
             "Name servers of one model."
         )
     if served.revision is None and first.root is None and first.sizes is None:
-        logger.warning("%s: its server says nothing of the weights. Set `revision` to your name for them.", whom)
+        logger.warning("%s: its server does not identify the weights. Set `revision` to your own name for them.", whom)
     return first
 
 
@@ -120,7 +120,7 @@ async def _lists(servers: ServerSettings) -> Mapping[str, bytes | CulturevalErro
 
 
 def _listed(whom: str, url: str, content: bytes, model: str) -> ServerIdentity:
-    """What a list of models, an object with `data` or a bare list, says of one; of a list of another form, nothing."""
+    """The identity of a model in a list of models (an object with `data`, or a bare list); bare for other content."""
     try:
         body = json.loads(content)
         entries = body["data"] if isinstance(body, dict) else body
@@ -130,7 +130,7 @@ def _listed(whom: str, url: str, content: bytes, model: str) -> ServerIdentity:
     if not ids:
         return ServerIdentity(model)
     if model not in ids:
-        has = shown_names([name_of(one) or "?" for one in ids])
+        has = shown_names([name_of(listed) or "?" for listed in ids])
         raise CulturevalError(f"{whom}: {url} does not serve {model!r}; it has {has}.{did_you_mean(model, ids)}")
     return _of_entry(model, entries[ids.index(model)])
 

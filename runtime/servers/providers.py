@@ -1,8 +1,8 @@
-"""Providers of models: what of them differs (`providers.yaml`), and which MODEL of a command line names one.
+"""Providers of models: their differences (`providers.yaml`), and the MODEL arguments that name them.
 
-`PROVIDER:NAME` is always asked of a provider, `hf:NAME` is always the hub's. `PROVIDER/NAME`, as Inspect writes it, is
-asked of the provider too, except for a folder of that name, and for names under `openai/` and `google/` that are not of
-these providers' own models (`google/gemma-2-2b-it`): those are hub ids. `http://HOST/v1#NAME` is any server.
+`PROVIDER:NAME` is a model of a provider, and `hf:NAME` a model on the hub. `PROVIDER/NAME`, Inspect's form, is a
+provider's model too, with two exceptions: an existing folder, and hub ids such as `google/gemma-2-2b-it`, which the
+provider does not serve. `http://HOST/v1#NAME` is any server.
 """
 
 import os
@@ -19,7 +19,7 @@ from cultureval.runtime.errors import CulturevalError, did_you_mean
 from cultureval.runtime.settings import current_settings, variable_of
 
 HUB = "hf"
-_PRICED = 1000  # tokens of which a price is asked
+_PRICED = 1000  # tokens for a look-up of a price
 
 
 class _ProviderRecord(BaseModel):
@@ -36,7 +36,7 @@ class ImageLimits(_ProviderRecord):
 
 
 class ModelFamily(_ProviderRecord):
-    """What differs for some models of a provider: whether they reason, and parameters that they refuse."""
+    """Differences of some models of a provider: whether they reason, and refused parameters."""
 
     reasons: bool = False
     without: tuple[str, ...] = ()
@@ -60,13 +60,13 @@ class Provider(_ProviderRecord):
     models: dict[str, ModelFamily] = {}
 
     def left_out(self, model: str) -> tuple[str, ...]:
-        """The request parameters that a model refuses or passes over."""
+        """The request parameters that a model refuses or ignores."""
         families = (family for names, family in self.models.items() if re.fullmatch(names, model))
         logprobs = () if self.top_logprobs else ("top_logprobs",)
         return tuple(dict.fromkeys([*self.without, *logprobs, *next(families, ModelFamily()).without]))
 
     def token_prices(self, model: str) -> dict[str, float]:
-        """Prices of one token in US dollars by `genai-prices`, by the names of the settings; {} where it knows none."""
+        """Prices of a token in US dollars from `genai-prices`, by setting; {} for an unknown model."""
         from genai_prices import Usage, calc_price
 
         def each(**usage: int) -> float:
@@ -83,27 +83,27 @@ class Provider(_ProviderRecord):
             return {}
 
     def url(self) -> str:
-        """Its address, or that of the environment variable that replaces it."""
+        """Its address: from the environment variable `address`, else `base_url`."""
         return os.environ.get(self.address) or self.base_url
 
     def is_at(self, url: str) -> bool:
         """Whether an address is the provider's own."""
         try:
             host = urlsplit(url).hostname or ""
-        except ValueError:  # what is wrong with it is said where it is used
+        except ValueError:  # reported where the address is used
             return False
         return host == urlsplit(self.base_url).hostname or bool(self.hosts and re.fullmatch(self.hosts, host))
 
 
 class Filters(_ProviderRecord):
-    """How servers say that a filter stopped a prompt or an answer."""
+    """The signs by which servers report that a filter stopped a prompt or an answer."""
 
     codes: frozenset[str]  # of errors
     messages: tuple[str, ...]  # words of errors' messages
     finish_reasons: frozenset[str]  # in small letters
 
     def in_finish_reason(self, reason: object) -> bool:
-        """Whether an answer ended by a filter; Gemini writes `content_filter: SAFETY`, or `SAFETY` alone."""
+        """Whether a filter ended an answer; Gemini writes `content_filter: SAFETY`, or `SAFETY`."""
         return isinstance(reason, str) and reason.lower().partition(":")[0].strip() in self.finish_reasons
 
 
@@ -118,26 +118,28 @@ def _table() -> Mapping[str, Any]:
 
 @cache
 def providers() -> dict[str, Provider]:
-    """All providers by the name that stands before `/` or `:`."""
+    """All providers by the name before `/` or `:`."""
     return {name: Provider(id=name, **fields) for name, fields in _table()["providers"].items()}
 
 
 @cache
 def filters() -> Filters:
-    """How servers say that a filter stopped something."""
+    """The signs of a filter in servers' replies."""
     return Filters(**_table()["filters"])
 
 
 def provider_at(urls: Sequence[str]) -> Provider | None:
-    """The provider whose own addresses these are; None for other servers."""
-    return next((one for one in providers().values() if urls and all(one.is_at(url) for url in urls)), None)
+    """The provider that has all these addresses; None for other servers."""
+    return next(
+        (provider for provider in providers().values() if urls and all(provider.is_at(url) for url in urls)), None
+    )
 
 
 def server_settings_of(model: str) -> dict[str, Any]:
-    """The settings that a MODEL implies which names a server; {} for one that is not on a server.
+    """The settings that a MODEL argument implies; {} unless it names a server or provider.
 
-    They are `model`, `base_url`, `api_key_env` (where there is a key) and `provider` (if it is one). Raises a
-    CulturevalError where no provider has that name, or an address has no name of a model.
+    They are `model`, `base_url`, and `api_key_env` and `provider` where there is one. Raises a CulturevalError on an
+    unknown provider, or an address without the name of a model.
     """
     if model.startswith(("http://", "https://")):
         return _at_address(model)

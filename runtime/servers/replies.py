@@ -1,4 +1,4 @@
-"""Reading the replies of OpenAI-compatible servers, whatever their form: an answer, or an error of its row."""
+"""Reading replies of OpenAI-compatible servers: an answer, or an error of its row."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -11,20 +11,20 @@ from cultureval.runtime.servers.providers import filters
 
 Answer = dict[str, Any]
 LONGEST_NAME = 200  # characters of a model's name
-# finish_reason of a server that failed while answering: OpenRouter and gateways, vLLM and SGLang, DeepSeek, Z.ai.
+# finish_reason of a failed answer: OpenRouter and gateways, vLLM and SGLang, DeepSeek, Z.ai.
 FAILED_REASONS = {"error", "abort", "insufficient_system_resource", "network_error"}
-# What reading a reply of an unexpected form raises; JSON's numbers of more than 4,300 digits are a ValueError.
+# Exceptions of reading a malformed reply; a JSON number of more than 4,300 digits is a ValueError.
 UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 
 
 def useless(cause: str) -> RowError:
-    """The error of a reply that is no answer to its request."""
+    """The error of a reply without a usable answer."""
     return RowError("no_answer", cause)
 
 
 @contextmanager
 def reading_a_reply() -> Iterator[None]:
-    """Turns what a reply of an unexpected form raises into the `RowError` of a useless reply."""
+    """Turns exceptions of reading a malformed reply into a `RowError`."""
     try:
         yield
     except UNREADABLE as error:
@@ -32,7 +32,7 @@ def reading_a_reply() -> Iterator[None]:
 
 
 def body_of(content: bytes, choices: int = 1) -> Answer:
-    """The JSON object of a reply with so many choices, each with a text; raises a RowError where it is no such."""
+    """The JSON object of a reply with `choices` choices, each with a text; a RowError for other replies."""
     with reading_a_reply():
         body = json.loads(content.decode("utf-8"))
         if not isinstance(body, dict):
@@ -41,7 +41,7 @@ def body_of(content: bytes, choices: int = 1) -> Answer:
 
 
 def checked_body(body: Mapping[str, Any], choices: int = 1) -> Answer:
-    """A reply's JSON object if it has all choices; raises as `body_of`."""
+    """A reply's JSON object, checked to have all choices; raises as `body_of`."""
     with reading_a_reply():
         error = body.get("error")
         if any(error.values()) if isinstance(error, Mapping) else error:
@@ -50,8 +50,8 @@ def checked_body(body: Mapping[str, Any], choices: int = 1) -> Answer:
         if len(found) != choices:
             hint = "; the server may not know the parameter n: set n to 1" if len(found) == 1 else ""
             blocked = not found and body.get("usage") is not None
-            told = f"{len(found)} choices instead of {choices}{hint}"
-            raise RowError("filter", "no choices beside token counts") if blocked else useless(told)
+            problem = f"{len(found)} choices instead of {choices}{hint}"
+            raise RowError("filter", "no choices beside token counts") if blocked else useless(problem)
         for choice in found:
             _check_choice(choice)
         return dict(body)
@@ -70,8 +70,8 @@ def _check_choice(choice: Mapping[str, Any]) -> None:
 def answer_of(body: Mapping[str, Any]) -> Answer:
     """A checked body as `{"completions": [...], "usage", "model"}`.
 
-    A completion is `{"text", "reasoning", "finish_reason", "refusal"}`; a refusal is also the text; with `tokens`, the
-    ids of its tokens, where vLLM was asked for them (`return_token_ids`). Raises a RowError on an unexpected form.
+    A completion is `{"text", "reasoning", "finish_reason", "refusal"}`, and `tokens` (ids) where vLLM returns them
+    (`return_token_ids`). A refusal is also the text. Raises a RowError on a malformed body.
     """
     with reading_a_reply():
         choices = sorted(body["choices"], key=lambda choice: choice.get("index") or 0)
@@ -121,12 +121,12 @@ def name_of(value: object) -> str | None:
 
 
 def _text(value: object) -> str | None:
-    """Text that can be written as UTF-8: a lone surrogate (of an emoji cut in two) becomes U+FFFD; None for no text."""
+    """Text in valid UTF-8: a lone surrogate (half of an emoji) becomes U+FFFD; None for no text."""
     return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace") if isinstance(value, str) else None
 
 
 def why_refused(answer: Answer) -> RowError | None:
-    """Why an answer is a refusal, by the provider's filter or of the model itself; None for one that can be scored."""
+    """The error of an answer that the provider's filter or the model refused; None for a usable answer."""
     for completion in answer["completions"]:
         if filters().in_finish_reason(completion["finish_reason"]):
             return RowError("filter", f"it ended with finish_reason {completion['finish_reason']!r}")

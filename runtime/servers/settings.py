@@ -1,4 +1,4 @@
-"""Settings of OpenAI-compatible servers: addresses, limits, prices, and the API key, which the environment has."""
+"""Settings of OpenAI-compatible servers: addresses, limits, prices, and the API key from the environment."""
 
 import os
 import re
@@ -12,7 +12,7 @@ from cultureval.runtime.errors import CulturevalError
 
 ImageFormat = Literal["as_given", "png", "jpeg"]
 
-# Names of query parameters whose values are not for results files.
+# Names of query parameters with secret values.
 _SECRET = re.compile(r"key|token|secret|passw|signature|^(auth|sig|pwd)$", re.IGNORECASE)
 
 
@@ -20,8 +20,8 @@ _SECRET = re.compile(r"key|token|secret|passw|signature|^(auth|sig|pwd)$", re.IG
 class ServerSettings:
     """Addresses and limits of requests.
 
-    Raises a CulturevalError without a server, on a URL that is not http(s) or carries a password, and where the key's
-    variable is not set or cannot be sent.
+    Raises a CulturevalError without a server, on a URL that is not http(s) or has a password, and where the key's
+    variable is not set or its value cannot be sent.
     """
 
     base_urls: tuple[str, ...]  # one or more servers of the same model, each up to and including `/v1`
@@ -29,7 +29,7 @@ class ServerSettings:
     concurrency: int = 16  # requests in flight at once, over all servers
     timeout_s: float = 600.0  # of one request
     max_retries: int = 8  # of a request by the `openai` package (429, 5xx, timeouts, lost connections)
-    key: str | None = field(default=None, repr=False)  # the key itself, of a server that was started here; never shown
+    key: str | None = field(default=None, repr=False)  # the key of a server that we started; never shown
 
     def __post_init__(self) -> None:
         if not self.base_urls:
@@ -39,23 +39,23 @@ class ServerSettings:
         if self.api_key_env and not os.environ.get(self.api_key_env):
             raise CulturevalError(f"The environment variable {self.api_key_env} (api_key_env) is not set.")
         key = self.api_key() or ""
-        # An HTTP header takes nothing else, and the client libraries would log the key in their error.
+        # An HTTP header takes no other characters, and the client library's error would log the key.
         if not (key.isascii() and key.isprintable() and key == key.strip()):
             raise CulturevalError(
                 f"The key in {self.api_key_env} (api_key_env) has white space around it, or is not ASCII: set it anew."
             )
 
     def api_key(self) -> str | None:
-        """The key: that of a server of ours, or from the environment."""
+        """The key, given or from the environment; None where there is none."""
         if self.key is not None:
             return self.key
         return os.environ[self.api_key_env] if self.api_key_env else None
 
 
 class ServedModel(BaseModel):
-    """What the settings of a judge and of an evaluated model on servers have in common.
+    """Settings of judges and evaluated models on servers.
 
-    Prices are of one token, in the currency of the budget.
+    Prices are per token, in the currency of the budget.
     """
 
     model: str = Field(min_length=1)  # id under which the servers serve the model
@@ -79,7 +79,7 @@ class ServedModel(BaseModel):
 
     @field_validator("base_url", mode="before")
     @classmethod
-    def _one_or_more(cls, value: Any) -> Any:
+    def _as_list(cls, value: Any) -> Any:
         return [value] if isinstance(value, str) else value
 
     @property
@@ -87,22 +87,22 @@ class ServedModel(BaseModel):
         """Whether any price is known."""
         return bool(self.input_token_price or self.output_token_price)
 
-    def servers(self, **given: Any) -> ServerSettings:
-        """The settings of the client; `given` are others than these. Raises as `ServerSettings`."""
+    def servers(self, **changed: Any) -> ServerSettings:
+        """The settings of the client, with `changed` in place of these. Raises as `ServerSettings`."""
         shared = ("api_key_env", "concurrency", "timeout_s", "max_retries")
-        return ServerSettings(self.base_url, **{name: getattr(self, name) for name in shared} | given)
+        return ServerSettings(self.base_url, **{name: getattr(self, name) for name in shared} | changed)
 
 
 def openai_base_url() -> str:
-    """The server that is asked where none is named: that of OPENAI_BASE_URL, or OpenAI's own."""
+    """The default server: OPENAI_BASE_URL, else OpenAI's own."""
     return os.environ.get("OPENAI_BASE_URL") or "https://api.openai.com/v1"
 
 
 def _check_url(url: str) -> None:
     if "@" in url:
-        raise CulturevalError("A base_url carries a password (an @): put keys into an environment variable only.")
+        raise CulturevalError("A base_url contains a password (an @): put keys into an environment variable only.")
     if named := next((name for name, _ in parse_qsl(url.partition("?")[2]) if _SECRET.search(name)), None):
-        raise CulturevalError(f"A base_url carries a secret ({named}=): put keys into an environment variable only.")
+        raise CulturevalError(f"A base_url contains a secret ({named}=): put keys into an environment variable only.")
     shown = f"base_url {url!r}"
     try:
         parts = urlsplit(url)

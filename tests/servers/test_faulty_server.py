@@ -68,9 +68,9 @@ def test_what_is_retried_is_survived_and_nothing_is_asked_needlessly(load):
     [
         ("500", "broken.*goes on from the answers that are kept"),
         ("drop", "did not answer.*start the server"),
-        ("wrong_key", "Incorrect API key.*set MY_KEY to a key"),
+        ("wrong_key", "Incorrect API key.*set MY_KEY to a valid key"),
         ("not_found", "correct model and base_url"),
-        ("no_credit", "pay.*see to the account's limits"),
+        ("no_credit", "pay.*check the account's limits"),
         ("elsewhere", "redirects to .*localhost.*make that the base_url"),
     ],
 )
@@ -119,7 +119,7 @@ def test_a_reply_of_another_model_stops_the_run_and_its_answers_too(load):
 def test_whose_answers_are_reused_is_told_by_the_list_of_models(load, caplog):
     with FaultyServer(entry={"root": "/models/one"}) as server:
         texts(load(server), ["q"])
-        assert "says nothing of the weights" not in caplog.text
+        assert "does not identify the weights" not in caplog.text
         server.entry = {"root": "/models/two"}
         texts(load(server), ["q"])
         assert server.asked["q"] == 2
@@ -203,7 +203,7 @@ def test_the_key_is_sent_and_written_nowhere(load, tmp_path, monkeypatch, caplog
 
 @pytest.mark.parametrize("query", ["key=sk-1", "api-version=1&access_token=sk-1", "X-Signature=sk-1"])
 def test_an_address_with_a_secret_is_refused_without_repeating_it(load, query):
-    with pytest.raises(CulturevalError, match="carries a secret") as refused:
+    with pytest.raises(CulturevalError, match="contains a secret") as refused:
         load(f"http://localhost:1/v1?{query}")
     assert "sk-1" not in str(refused.value)
 

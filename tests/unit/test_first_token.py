@@ -40,7 +40,7 @@ def test_tasks_of_which_no_row_is_left_are_left_out_and_end_the_run_where_there_
     kept, unanswered = leave_out(tasks, docs, refused)
     assert [*tasks] == ["three"] and kept == docs[2:]
     assert [*unanswered] == ["one", "two"] and "why" in unanswered["one"][1]
-    with pytest.raises(CulturevalError, match=r"left to score of one \(.*: why\); two \(.*: no\)\."):
+    with pytest.raises(CulturevalError, match=r"No row of one \(.*: why\); two \(.*: no\)"):
         leave_out({"one": made["one"], "two": made["two"]}, docs[:2], refused)
 
 

@@ -73,7 +73,7 @@ def test_files_by_config_split_and_pattern(tmp_path):
 def test_a_readme_that_datasets_refuses_is_told_with_its_folder(tmp_path, config):
     (tmp_path / "a.jsonl").write_text('{"a": 1}\n', encoding="utf-8")
     (tmp_path / "README.md").write_text(f"---\nconfigs:\n- {{{config}}}\n---\n", encoding="utf-8")
-    with pytest.raises(CulturevalError, match=rf"cannot tell the data files of {tmp_path} .*`configs`"):
+    with pytest.raises(CulturevalError, match=rf"cannot find the data files of {tmp_path} .*`configs`"):
         files_of_split(tmp_path, ["default"], ["test"])
 
 

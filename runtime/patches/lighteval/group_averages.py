@@ -1,23 +1,23 @@
 """Numbers that LightEval averages correctly over a group's subsets and over all tasks.
 
-LightEval averages every value of the results as sum(values) / count. What needs another sum or count is a float here
-that overrides addition and division.
+LightEval averages every value as sum(values) / count. The floats here override addition and division where another sum
+or count is right.
 """
 
 import math
 from collections.abc import Mapping
 
-ROUNDING = 1e-12  # errors below it say nothing
+ROUNDING = 1e-12  # smaller standard errors are rounding errors
 
 
 class StandardError(float):
-    """A standard error that adds in quadrature; nan, which a sum then is too, where a subset has none.
+    """A standard error that adds in quadrature; nan where a subset has none, and then the sum is nan too.
 
-    Subsets that share clusters of items (a request in each dialect) are not independent: what a cluster adds to the
-    errors of several subsets is added before it is squared.
+    Subsets that share clusters of items (a request in each dialect) are not independent: the shares of a cluster in the
+    errors of several subsets are added before they are squared.
 
     Attributes:
-        clusters: What each cluster that other subsets may share adds to the error.
+        clusters: The share of each cluster in the error, for clusters that several subsets may share.
     """
 
     clusters: Mapping[str, float]
@@ -31,14 +31,15 @@ class StandardError(float):
     def __add__(self, other: float) -> "StandardError":
         if type(other) is int and other == 0:  # the start value of sum(), not a subset's error
             return self
-        one, two = (each if isinstance(each, StandardError) else StandardError(each) for each in (self, other))
+        left, right = (each if isinstance(each, StandardError) else StandardError(each) for each in (self, other))
         together = math.fsum(
-            2 * share * two.clusters[name] for name, share in one.clusters.items() if name in two.clusters
+            2 * share * right.clusters[name] for name, share in left.clusters.items() if name in right.clusters
         )
         clusters = {
-            name: one.clusters.get(name, 0.0) + two.clusters.get(name, 0.0) for name in {**one.clusters, **two.clusters}
+            name: left.clusters.get(name, 0.0) + right.clusters.get(name, 0.0)
+            for name in {**left.clusters, **right.clusters}
         }
-        square = float(one) ** 2 + float(two) ** 2 + together
+        square = float(left) ** 2 + float(right) ** 2 + together
         return StandardError(math.nan if math.isnan(square) else math.sqrt(max(0.0, square)), clusters)
 
     __radd__ = __add__
@@ -64,7 +65,7 @@ class NotApplicable(float):
         return value
 
     def __add__(self, other: float) -> "NotApplicable":
-        # An undefined value (nan) of a subset to which the metric applies stays in the sum: its group has no average.
+        # A plain nan stays in the sum, so that the group has no average: the metric applies, its value is undefined.
         if isinstance(other, NotApplicable):
             left_out, totals = self.left_out + other.left_out, [self.total, other.total]
         elif type(other) is int and other == 0:  # the start value of sum()
@@ -84,7 +85,7 @@ class NotApplicable(float):
 
 
 class NotApplicableStandardError(NotApplicable, StandardError):
-    """The standard error of such a value; those of other subsets add as `StandardError`."""
+    """The standard error of a value that does not apply; other errors are added as `StandardError`."""
 
 
 class Total(float):

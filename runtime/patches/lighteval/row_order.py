@@ -1,9 +1,8 @@
-"""The order of rows where several of them are one item, so that a limit on rows cuts between items.
+"""The order of rows where an item has several rows, so that a limit on rows cuts between items.
 
-LightEval shuffles a task's rows and then takes the first `--limit` or `--max-samples` of them
-(`LightevalTask.get_docs`, seed 42): hardly any item of three statements would be complete. Rows are therefore written
-in the order that this shuffle turns back into the original one. If LightEval changes its shuffle, incomplete items
-are an error, never a wrong number.
+LightEval shuffles a task's rows and takes the first `--limit` or `--max-samples` (`LightevalTask.get_docs`, seed 42).
+Hardly any item of three statements would be complete. So rows are written in an order that this shuffle turns back into
+the original one. If LightEval changes its shuffle, incomplete items are an error, never a wrong number.
 """
 
 import random
@@ -14,15 +13,15 @@ LIGHTEVAL_SEED = 42
 
 
 def rows_before_shuffle(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Prepared rows in the order that LightEval's shuffle undoes; each row holds the number of rows (`rows_of_task`).
+    """Prepared rows in the order that LightEval's shuffle undoes.
 
-    With that number a metric can tell whether a limit has cut the last item.
+    Each row gets the number of rows (`rows_of_task`), by which a metric sees whether a limit has cut the last item.
     """
     return before_shuffle([row | {"rows_of_task": len(rows)} for row in rows])
 
 
 def before_shuffle(entries: list[Entry]) -> list[Entry]:
-    """The order that LightEval's shuffle turns into the given one."""
+    """The entries in the order that LightEval's shuffle turns into the order of `entries`."""
     places = list(range(len(entries)))
     random.Random(LIGHTEVAL_SEED).shuffle(places)
     return [entry for _, entry in sorted(zip(places, entries, strict=True), key=lambda pair: pair[0])]

@@ -1,4 +1,4 @@
-"""Runs of LightEval's own commands on our tasks: their results files hold our record of the run too."""
+"""Runs of our tasks by LightEval's own commands: our record of the run in their results files."""
 
 import logging
 import sys
@@ -16,10 +16,10 @@ NOT_SETTINGS = ("model_name", "cache_dir")
 
 
 def record_stock_runs(complete: str) -> None:
-    """Makes LightEval's Pipeline, where it is loaded, add our record to its results; called again, it changes nothing.
+    """Makes LightEval's Pipeline add our record to its results, if it is loaded; a second call changes nothing.
 
-    `complete` is the dotted name of a function that gets a pipeline before it saves, and sets of its tracker `sections`
-    (name -> content) and `withheld` (tasks of gated data, whose details are not uploaded).
+    `complete` is the dotted name of a function, called with the pipeline before it saves. It sets `sections` (name ->
+    content) and `withheld` (tasks of gated data, without upload of details) of the pipeline's tracker.
     """
     module = sys.modules.get("lighteval.pipeline")
     if module is None or hasattr(module.Pipeline.save_and_push_results, "__wrapped__"):
@@ -34,7 +34,7 @@ def record_stock_runs(complete: str) -> None:
         if self.is_main_process():
             try:
                 load_attribute(complete)(self)
-            except Exception as error:  # a finished run is saved whatever its record holds
+            except Exception as error:  # a finished run is saved in any case
                 logger.warning("The results file has no record of cultureval: %s.", described(error))
                 self.evaluation_tracker.withheld = None
         stock_save(self)
@@ -52,15 +52,16 @@ def record_stock_runs(complete: str) -> None:
 
 
 def stock_facts(model: Any) -> dict[str, dict[str, Any]]:
-    """Fields of the record of a model of LightEval's own backends, and of signatures; empty of our models."""
+    """Fields of the model's record and of signatures for LightEval's own backends; {} for our models."""
     if hasattr(model, "run_record"):
         return {"model": {}, "signature": {}}
-    config, own, backend = model.config, vars(model), type(model).__name__
-    folder, uses = Path(config.model_name).expanduser(), own.get("use_chat_template")
-    version = own.get("model_sha") or (fingerprint(folder) if folder.is_dir() else None)
+    config, attributes, backend = model.config, vars(model), type(model).__name__
+    folder, uses = Path(config.model_name).expanduser(), attributes.get("use_chat_template")
+    version = attributes.get("model_sha") or (fingerprint(folder) if folder.is_dir() else None)
     record = {"backend": backend, "version": version, "settings": changed_values(config, NOT_SETTINGS)}
     return {
-        "model": record | {"max_length": own.get("_max_length"), "adds_bos": own.get("_add_special_tokens")},
+        "model": record
+        | {"max_length": attributes.get("_max_length"), "adds_bos": attributes.get("_add_special_tokens")},
         "signature": {
             "model": f"{config.model_name}@{str(version or '?')[:8]}",
             "backend": backend,

@@ -1,4 +1,4 @@
-"""LightEval's tracker, whose files are complete or absent, and whose failed uploads cost nothing that was saved."""
+"""LightEval's tracker with complete files: none is half written, and a failed upload keeps the saved ones."""
 
 import json
 import logging
@@ -24,16 +24,16 @@ PLAIN = {str, int, float, bool, NoneType}
 
 
 def public_details(details: Mapping[str, Any], withheld: Collection[str] | None) -> dict[str, Any]:
-    """The details that may be uploaded; the others, of `withheld` tasks (None: all), are named in the log."""
-    kept_back = sorted(details if withheld is None else {*withheld} & details.keys())
-    if kept_back:
-        why = "what they are of is unknown" if withheld is None else "their data are gated"
-        logger.warning("The details of %s are not uploaded: %s. Their scores are.", shown_names(kept_back, 3), why)
-    return {task: rows for task, rows in details.items() if task not in kept_back}
+    """The details that may be uploaded; a warning names the `withheld` tasks (None: all)."""
+    private = sorted(details if withheld is None else {*withheld} & details.keys())
+    if private:
+        why = "their source is unknown" if withheld is None else "their data are gated"
+        logger.warning("The details of %s are not uploaded: %s. Their scores are.", shown_names(private, 3), why)
+    return {task: rows for task, rows in details.items() if task not in private}
 
 
 def public_results(results: Mapping[str, Any], withheld: Collection[str] | None) -> dict[str, Any]:
-    """A results file's content that may be uploaded: left-out rows of `withheld` tasks (None: all) lose their texts."""
+    """A results file's content for upload, without texts of left-out rows of `withheld` tasks (None: all)."""
     content = json.loads(json.dumps(results, cls=EnhancedJSONEncoder))
     tasks = content.get("config_tasks") or {}
     for task in tasks if withheld is None else {*withheld} & tasks.keys():
@@ -45,13 +45,13 @@ def public_results(results: Mapping[str, Any], withheld: Collection[str] | None)
 
 
 def upload_public(upload: Callable[[], None], public: Mapping[str, Any]) -> None:
-    """Uploads; LightEval's card at the end fails with an IndexError where a repository has results but no details."""
+    """Uploads; passes over LightEval's IndexError on a repository with results but no details."""
     try:
         upload()
     except IndexError:
         if public:
             raise
-        logger.warning("The results are uploaded, without LightEval's card, which needs details.")
+        logger.warning("The results are uploaded without LightEval's card: it needs details.")
 
 
 def as_dataset(details: Sequence[Any]) -> Dataset:
@@ -61,25 +61,25 @@ def as_dataset(details: Sequence[Any]) -> Dataset:
 
 
 def as_dict(value: Any) -> Any:
-    """As `dataclasses.asdict`, but what holds no dataclass is not copied: copies of tokens take longer than a file."""
+    """As `dataclasses.asdict`, without copies of lists of plain values, which would take long for tokens."""
     if is_dataclass(value):
         return {field.name: as_dict(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, dict):
-        return {key: as_dict(one) for key, one in value.items()}
+        return {key: as_dict(item) for key, item in value.items()}
     if isinstance(value, list | tuple) and not set(map(type, value)) <= PLAIN:
-        return [as_dict(one) for one in value]
+        return [as_dict(item) for item in value]
     return value
 
 
 class Tracker(EvaluationTracker):
-    """LightEval's tracker, whose results file is written last and is complete or absent; arguments as LightEval's."""
+    """LightEval's tracker, which writes the results file last and atomically; arguments as LightEval's."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.sections: dict[str, Mapping[str, Any]] = {}  # more sections of the results file, set before `save`
         self.results_file: Path | None = None  # after `save`
-        self.withheld: set[str] = set()  # tasks whose details are not uploaded, since their data are gated
-        self.failed_uploads: list[str] = []  # a sentence for each upload that was asked for and failed
+        self.withheld: set[str] = set()  # tasks of gated data, without upload of details
+        self.failed_uploads: list[str] = []  # a sentence for each failed upload
 
     @property
     def results(self) -> dict[str, Any]:
@@ -87,7 +87,7 @@ class Tracker(EvaluationTracker):
         return super().results | self.sections
 
     def save(self) -> None:
-        """Writes details and then results (a CulturevalError leaves no file of the run), uploads what was asked for."""
+        """Writes details, then results, then uploads; a CulturevalError leaves no file of the run."""
         date, results = datetime.now().isoformat().replace(":", "-"), self.results
         details = {task: as_dataset(rows) for task, rows in self.details_logger.details.items()}
         name = self.general_config_logger.model_name
@@ -104,8 +104,8 @@ class Tracker(EvaluationTracker):
                 raise
             raise CulturevalError(
                 f"The run is finished, but its files cannot be written into --output-dir {self.output_dir}: "
-                f"{error.strerror or error}. All answers are in the journal: make room, or name another folder, and "
-                "give the same command again."
+                f"{error.strerror or error}. All answers are in the journal: make room or name another folder, "
+                "then run the same command again."
             ) from error
         self._upload(date, details, results)
 
@@ -126,7 +126,7 @@ class Tracker(EvaluationTracker):
         upload_public(lambda: upload(date_id, public, public_results(results_dict, self.withheld)), public)
 
     def _upload(self, date: str, details: dict[str, Any], results: dict[str, Any]) -> None:
-        """Uploads what was asked for; a failure is noted in `failed_uploads`."""
+        """Uploads to the hub and to wandb, if enabled; notes a failure in `failed_uploads`."""
         uploads: dict[str, Callable[[], None]] = {}
         if self.should_push_to_hub:
             uploads["--push-to-hub"] = lambda: self.push_to_hub(date, details, results)
