@@ -26,4 +26,4 @@ def test_scores_without_discarded_rows(cultureval, refusal, tiny_lm, tmp_path):
     rows[1]["hash"] = "0" * 64
     file.write_text("".join(json.dumps(row) + "\n" for row in (head, *rows)), encoding="utf-8")
     told = refusal("eval", tiny_lm, TASK, "--data", "samples", "--manifest", file)
-    assert f"other content: {rows[1]['row']}" in told
+    assert f"changed rows: {rows[1]['row']}" in told

@@ -78,7 +78,7 @@ def test_the_docs_print_the_file_that_the_tests_run():
         (lambda r: {"question": "q", "options": list("abcde"), "gold": "1"}, BrokenRows, "two to 4 options"),
         (lambda r: {"question": "", "options": ["a", "b"], "gold": "1"}, BrokenRows, "is empty"),
         (lambda r: {"question": 1 / 0}, BrokenRows, "ZeroDivisionError"),
-        (lambda r: {"question": "q", "options": ["a", "b"]}, CulturevalError, "returned no 'gold'"),
+        (lambda r: {"question": "q", "options": ["a", "b"]}, CulturevalError, "must return 'gold'"),
         (lambda r: [r], CulturevalError, "must return a dictionary, not list"),
     ],
 )

@@ -66,7 +66,7 @@ def test_the_release_is_recognised_by_its_number_of_images(root, monkeypatch):
     assert report["notes"] == ["4 images, as in the training split of the 2025 release."]
     assert report["other_data"] == f"Not a test split; published scores are of test splits: {report['notes'][0]}"
     first, last = prepared("cvlue_vg", root)[1]["notes"]
-    assert "no known split" in first and "read as qwen_vl writes them" in last
+    assert "no known split" in first and "box format: qwen_vl" in last
 
 
 def test_a_models_type_decides_the_box_format_unless_people_do(monkeypatch):
@@ -132,7 +132,7 @@ def test_a_history_without_the_round_before_is_completed_or_left_and_said(root):
     assert [row["prompt"] for row in rows] == [row["prompt"] for row in whole]
     assert not any("lack" in note for note in report["notes"])
     rows, report = prepared("cvlue_vd", root, dialogue_history="as_given")
-    assert "4 of 6 rounds lack" in report["notes"][1]
+    assert "4 of 6 rounds have an incomplete history" in report["notes"][1]
     assert whole[2]["prompt"].count("问题:") == 3 and rows[2]["prompt"].count("问题:") == 2
     one_line, _ = prepared("cvlue_vd", root, dialogue_layout="one_line")
     assert "\n" not in one_line[2]["prompt"] and one_line[2]["prompt"] == whole[2]["prompt"].replace("\n", " ")

@@ -50,8 +50,8 @@ def test_rows_that_changed_or_are_gone_are_an_error_that_names_them(items, tmp_p
     file.write_text("".join(json.dumps(line) + "\n" for line in lines))
     with pytest.raises(CulturevalError) as raised:
         prepare_subset(all_tasks()[TASK], DataOptions(root=samples_root(), manifests=(file,)))
-    assert f"other content: {lines[1]['row']}" in str(raised.value)
-    assert f"no longer there: {lines[2]['row']}" in str(raised.value)
+    assert f"changed rows: {lines[1]['row']}" in str(raised.value)
+    assert f"missing rows: {lines[2]['row']}" in str(raised.value)
 
 
 @pytest.mark.parametrize("task", [TASK, "qimma_code:humaneval_plus"])
@@ -66,7 +66,7 @@ def test_a_manifest_of_other_files_is_no_manifest_of_the_same_rows(tmp_path, tas
     packed = DataOptions(root=tmp_path / "a", manifests=(manifest,))
     written(manifest, read_items([task], replace(packed, manifests=())), ["discard", *["keep"] * 99])
     assert prepare_subset(all_tasks()[task], packed).report["manifest"]["discarded"] == 1
-    with pytest.raises(CulturevalError, match=f"no longer there: .*{name}.gz:0"):
+    with pytest.raises(CulturevalError, match=f"missing rows: .*{name}.gz:0"):
         prepare_subset(all_tasks()[task], replace(packed, root=tmp_path / "b"))
 
 
