@@ -46,9 +46,10 @@ def test_requests_and_translations_are_asked_and_scored(cultureval, tiny_lm, tmp
     asked = details[TASKS[1]][0]
     assert asked["model_response"]["input"] == prefix + asked["doc"]["specific"]["prompt"] + "\nA:"
     assert scores[TASKS[2]]["spbleu_zero"] >= 0 and scores[TASKS[2]]["chrf_plus_plus_stderr"] > 0
-    (line,) = [line for line in summary_of(tmp_path / "out").splitlines() if "task:alqasida_mt/0-shot" in line]
+    summary = summary_of(tmp_path / "out")
+    (line,) = [line for line in summary.splitlines() if "task:alqasida_mt/0-shot" in line]
     assert "|scorer:spBLEU(flores200@" in line and "NADI=tiny-nadi@" in line and "LID=tiny-lid@" in line
-    assert "|prompt:not the published prompts|" in line and "Not the published prompts: mono:" in run.stdout
+    assert "|prompt:not the published prompts|" in summary and "Not the published prompts: mono:" in summary
     scored = scores_of_outputs_made_elsewhere(cultureval, tmp_path, details, instrument_variables)
     for name in (TASKS[0], TASKS[2]):
         assert scored["results"][name] == pytest.approx(scores[name], nan_ok=True)
