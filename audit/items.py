@@ -1,4 +1,4 @@
-"""The audited item: one row of a source, with what a question has, whatever the source calls it."""
+"""The audited item: a row of a source with its question, options, gold, passage and image."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +9,6 @@ from cultureval.runtime.errors import CulturevalError
 
 Split = Literal["test", "few_shot"]
 Form = Literal["mcq", "qa"]
-RIGHT_TO_LEFT = ("ar", "fa", "he", "ur")
 
 
 @dataclass(frozen=True)
@@ -17,7 +16,7 @@ class AuditItem:
     """One row of a source.
 
     Attributes:
-        source: `org/name` of the data set, or the name of the file or folder that was given by its path.
+        source: `org/name` of the data set, or the name of the file or folder that was audited by its path.
         revision: Commit on the hub, or "local".
         subset: The subset's name in the paper, or the file's path below the folder.
         row: Path of the file below the source's folder, a colon, and the row's number in it from 0.
@@ -29,7 +28,6 @@ class AuditItem:
         gold: Positions of the right options, from 0; () where they cannot be read.
         answers: Reference answers in "qa"; () in "mcq".
         context: The passage that the question is about; "" without one.
-        language: ISO 639 code; "" where unknown.
         task: The task that reads it; "" for data by path.
         benchmark: The benchmark's name in the paper; the source for data by path.
         images: Whether the question is about an image.
@@ -52,7 +50,6 @@ class AuditItem:
     gold: tuple[int, ...] = ()
     answers: tuple[str, ...] = ()
     context: str = ""
-    language: str = ""
     task: str = ""
     benchmark: str = ""
     images: bool = False
@@ -81,10 +78,3 @@ class AuditItem:
     def texts(self) -> tuple[str, ...]:
         """All texts of the item that a reader sees."""
         return tuple(text for text in (self.context, self.question, *self.options, *self.answers) if text)
-
-    @property
-    def written_in(self) -> str:
-        """ISO 639 code of its language; without one "ar" or "en", by the script of a quarter of its letters."""
-        letters = [letter for text in self.texts for letter in text if letter.isalpha()]
-        arabic = sum("\u0600" <= letter <= "\u06ff" for letter in letters) > len(letters) / 4
-        return self.language or ("ar" if arabic else "en")
