@@ -70,13 +70,11 @@ class Checked:
         items: All items, few-shot examples among them.
         findings: In the order of the table of checks.
         rows: A manifest's row for each evaluated item: errors discard it, warnings ask for a review.
-        checks: The table of checks.
     """
 
     items: Sequence[AuditItem]
     findings: Sequence[Finding]
     rows: Sequence[ManifestRow]
-    checks: Sequence[Check]
 
 
 CHECKS: list[Check] = []
@@ -244,7 +242,8 @@ def absent_reference(item: AuditItem) -> str:
         return f"it refers to {found[0]!r}, and nothing is underlined"
     if item.context:
         return ""
-    if (found := ABSENT_THING.search(item.question)) and not _shows_a_table(item.question):
+    shows_a_table = max(map(item.question.count, "|\t\n")) > 2
+    if (found := ABSENT_THING.search(item.question)) and not shows_a_table:
         return f"it refers to {found[0]!r}, and has no image and no passage"
     if found := ABSENT_PASSAGE.search(item.question):
         before, after = item.question[: found.start()], item.question[found.end() :]
@@ -258,10 +257,6 @@ def _shows_a_line(text: str) -> bool:
     """Whether a text may show what is underlined: by tags, signs or quotation marks, or as one word after a colon."""
     signs = r"</?u>|__|ـــ|\u0332|[\"«»“”()\[\]{}*'‘’]|[:：]\s*\S+\s*[.؟?]?\s*$"
     return bool(re.search(signs, text, re.IGNORECASE))
-
-
-def _shows_a_table(text: str) -> bool:
-    return text.count("|") > 2 or text.count("\t") > 2 or text.count("\n") > 2
 
 
 @check("error", "The task cannot score the row.")
@@ -298,7 +293,7 @@ def run_checks(items: Sequence[AuditItem]) -> Checked:
     failed: dict[str, list[Check]] = defaultdict(list)
     for finding in findings:
         failed[finding.item.id].append(finding.check)
-    return Checked(items, findings, [_decided(item, failed[item.id]) for item in items if item.split == "test"], CHECKS)
+    return Checked(items, findings, [_decided(item, failed[item.id]) for item in items if item.split == "test"])
 
 
 def _decided(item: AuditItem, failed: Sequence[Check]) -> ManifestRow:

@@ -26,25 +26,12 @@ from cultureval.runtime.text_templates import TextTemplate
 
 TEMPLATE = TextTemplate(Path(__file__).parent / "prompts" / "code.txt")
 MAX_TOKENS = 4096
-LONGEST_REPLY = 100_000  # characters
+Proposal = tuple[tuple[str, ...], bool]  # readings of the function, and whether the model asks for a person
 Outcome = Literal["modified", "unchanged", "review"]
 
 _FENCE = re.compile(r"\A```\w*\n(.*?)\n?```\Z", re.DOTALL)
 _HEADER = re.compile(r'\A"?Fixed"?[ ]*(?:,[ ]*"?Human Check"?)?[ ]*:?[ ]*\r?\n', re.IGNORECASE)
 _CHECK = re.compile(r'(?:,\s*|\n\s*(?:Human Check\s*[:,]?\s*)?)"?(yes|no)"?\s*\Z', re.IGNORECASE)
-
-
-@dataclass(frozen=True)
-class Proposal:
-    """What a reply proposes.
-
-    Attributes:
-        candidates: Readings of the function: models quote a cell of CSV, or do not.
-        human_check: Whether the model asks for a person.
-    """
-
-    candidates: tuple[str, ...]
-    human_check: bool
 
 
 @dataclass(frozen=True)
@@ -85,12 +72,12 @@ def refined_prompt(task_id: str, original: str, reply: ModelReply[Proposal]) -> 
         return Refined(task_id, original, original, "", "review", "no_reply", reply.problem)
     start = original[: len(original) - len(original.lstrip())]
     end = original[len(original.rstrip()) :]
-    candidates = [f"{start}{text.strip()}{end}" for text in reply.value.candidates]
+    candidates = [f"{start}{text.strip()}{end}" for text in reply.value[0]]
     problems = [problem_of(original, candidate) for candidate in candidates]
     if "" not in problems:
         return Refined(task_id, original, original, candidates[0], "review", "not_only_arabic", problems[0])
     candidate = candidates[problems.index("")]
-    if reply.value.human_check:
+    if reply.value[1]:
         return Refined(task_id, original, original, candidate, "review", "human_check", "the model asks for a person")
     return Refined(task_id, original, candidate, candidate, "unchanged" if candidate == original else "modified")
 
@@ -114,8 +101,6 @@ def read_proposal(text: str) -> Proposal:
         JudgeReplyError: There is no Yes or No at its end, or no function.
     """
     text = split_reasoning(text)[0].strip().removeprefix("\ufeff")
-    if len(text) > LONGEST_REPLY:
-        raise JudgeReplyError(f"the reply has {len(text):,} characters")
     if fenced := _FENCE.match(text):
         text = fenced[1].strip()
     body = _HEADER.sub("", text, count=1)
@@ -125,7 +110,7 @@ def read_proposal(text: str) -> Proposal:
     found = dict.fromkeys(one for one in _candidates(body, body[: flag.start()].strip()) if one.strip())
     if not found:
         raise JudgeReplyError("the reply has no function")
-    return Proposal(tuple(found), flag[1].lower() == "yes")
+    return tuple(found), flag[1].lower() == "yes"
 
 
 def _candidates(body: str, cell: str) -> Iterator[str]:

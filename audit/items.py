@@ -5,10 +5,6 @@ from pathlib import Path
 from typing import Literal
 
 from cultureval.runtime.data.image_store import stored_image
-from cultureval.runtime.errors import CulturevalError
-
-Split = Literal["test", "few_shot"]
-Form = Literal["mcq", "qa"]
 
 
 @dataclass(frozen=True)
@@ -43,8 +39,8 @@ class AuditItem:
     subset: str
     row: str
     hash: str
-    split: Split
-    form: Form
+    split: Literal["test", "few_shot"]
+    form: Literal["mcq", "qa"]
     question: str
     options: tuple[str, ...] = ()
     gold: tuple[int, ...] = ()
@@ -67,12 +63,7 @@ class AuditItem:
     @property
     def image_file(self) -> Path | None:
         """The image's file in this machine's store of images, never a path that data name; None without one."""
-        if not self.image or self.image_problem:
-            return None
-        try:
-            return stored_image(self.image)
-        except CulturevalError:  # the store was emptied since the item was read
-            return None
+        return stored_image(self.image) if self.image and not self.image_problem else None
 
     @property
     def texts(self) -> tuple[str, ...]:

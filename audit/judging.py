@@ -148,11 +148,8 @@ def audit_items(judges: Sequence[JudgeSettings], items: Sequence[AuditItem], rul
     """Asks all judges (`auditing`) about all items, which have distinct ids, and decides.
 
     Raises:
-        CulturevalError: A judge does not answer, or no judge takes the images that all items are about; nothing was
-            judged.
+        CulturevalError: A judge does not answer; nothing was judged.
     """
-    if all(item.images for item in items) and not any(judge.images for judge in judges):
-        raise CulturevalError("All of these items are about images, and no judge takes images (`images: false`).")
     askers, questions = open_askers(judges), questions_of(items)
     found = judge_with_all(askers, questions)
     verdicts = {(verdict.item, name): verdict for (name, _), some in found.items() for verdict in some}

@@ -42,10 +42,8 @@ def read_columns(text: str) -> Columns:
     for part in text.split(","):
         name, _, value = (piece.strip() for piece in part.partition("="))
         if name not in names or not value or name in columns or (name == "first" and value not in ("0", "1")):
-            near = did_you_mean(name, names) if name not in names else ""
-            raise CulturevalError(
-                f"--columns {part.strip()!r}: write question, options, gold, context, image=COLUMN, first=0 or 1.{near}"
-            )
+            known = "question, options, gold, context, image=COLUMN, first=0 or 1"
+            raise CulturevalError(f"--columns {part.strip()!r}: write {known}.")
         columns[name] = value
     if "question" not in columns:
         raise CulturevalError("--columns names no question: add question=COLUMN.")

@@ -79,13 +79,12 @@ def _finding(finding: "Finding") -> dict[str, Any]:
 def findings_text(checked: "Checked") -> str:
     """The findings as a table of checks, and under it the first of each check."""
     rows, parts, findings, items = [], [], checked.findings, checked.items
-    for check in checked.checks:
+    for check in dict.fromkeys(finding.check for finding in findings):
         own = [finding for finding in findings if finding.check == check]
-        if own:
-            rows.append((check.name, check.severity, f"{len(own):,}", f"{len(own) / len(items):.1%}"))
-            lines = [f"  {finding.item.source} {finding.item.row}: {finding.detail}" for finding in own[:FEW_FINDINGS]]
-            more = [f"  ... and {len(own) - FEW_FINDINGS:,} more in findings.csv"] if len(own) > FEW_FINDINGS else []
-            parts.append("\n".join([f"{check.name}: {check.reason}", *lines, *more]))
+        rows.append((check.name, check.severity, f"{len(own):,}", f"{len(own) / len(items):.1%}"))
+        lines = [f"  {finding.item.source} {finding.item.row}: {finding.detail}" for finding in own[:FEW_FINDINGS]]
+        more = [f"  ... and {len(own) - FEW_FINDINGS:,} more in findings.csv"] if len(own) > FEW_FINDINGS else []
+        parts.append("\n".join([f"{check.name}: {check.reason}", *lines, *more]))
     table = [terminal_table(("check", "severity", "items", "share"), rows, align="llrr")] if rows else []
     found = len({finding.item.id for finding in findings})
     total = f"{len(items):,} items of {counted(len({item.source for item in items}), 'data set')}"

@@ -20,7 +20,6 @@ from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.printing import print_note
 
 MAX_TOKENS = 1024
-Encode = Callable[[Sequence[str]], np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -95,7 +94,7 @@ def curate(plan: CurationPlan) -> tuple[dict[str, Outcome], dict[str, Asker]]:
     return outcomes, askers
 
 
-def contrasts(items: Sequence[Item], encode: Encode) -> dict[str, tuple[float, float]]:
+def contrasts(items: Sequence[Item], encode: Callable[[Sequence[str]], np.ndarray]) -> dict[str, tuple[float, float]]:
     """The check of minimal contrast in English (M2CQA, Appendix A.2.3).
 
     Args:
@@ -105,11 +104,8 @@ def contrasts(items: Sequence[Item], encode: Encode) -> dict[str, tuple[float, f
         "statements" and "options" -> mean cosines of true texts with the counterfactual texts of their own item, and
         with those of another item, which is nan for one item.
     """
-    options = []
-    for item in items:
-        question = item.questions["en"]
-        right = question.options[question.answer]
-        options.append((right, *(option for option in question.options if option != right)))
+    asked = [item.questions["en"] for item in items]
+    options = [sorted(one.options, key=lambda option, one=one: option != one.options[one.answer]) for one in asked]
     chance, count = random.Random(0), len(items)
     shifted = [(place + chance.randrange(1, max(count, 2))) % count for place in range(count)]
     found = {}

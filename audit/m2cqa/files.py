@@ -15,21 +15,10 @@ from cultureval.runtime.data.user_cache import write_atomically, write_json_line
 from cultureval.runtime.errors import BadRow, CulturevalError, MissingColumn
 from cultureval.tasks.manifest import Decision, ManifestRow, row_hash
 
-METADATA = ("metadata.jsonl", "metadata.csv", "metadata.json", "metadata.parquet")
+METADATA = ("metadata.jsonl", "metadata.csv")
 IMAGE = ("image", "file_name")  # the column with an image's path below the folder
 ABOUT = ("country", "category", "subcategory", "description", "url", "licence")
 NEAR = 5  # of the 64 bits of two difference hashes that may differ
-
-
-def metadata_file(folder: Path) -> Path:
-    """The table of the images in a folder; raises CulturevalError where there is none."""
-    for name in METADATA:
-        if (folder / name).is_file():
-            return folder / name
-    raise CulturevalError(
-        f"{folder} holds no {METADATA[0]} (or .csv, .json, .parquet): one row an image, with `image` (its path below "
-        "the folder), `country`, `category`, `subcategory`, `description` and, where known, `id`, `url`, `licence`."
-    )
 
 
 def read_images(folder: Path) -> Outcome:
@@ -39,13 +28,18 @@ def read_images(folder: Path) -> Outcome:
     the difference hash: 64 signs of neighbouring pixels' differences, of which 5 may differ.
 
     Raises:
-        CulturevalError: There is no metadata, or it names no image that can be read.
+        CulturevalError: There is no metadata.
     """
+    file = next((folder / name for name in METADATA if (folder / name).is_file()), None)
+    if file is None:
+        raise CulturevalError(
+            f"{folder} holds no {' or '.join(METADATA)}: one row an image, with `image` (its path below the folder), "
+            "`country`, `category`, `subcategory`, `description` and, where known, `id`, `url`, `licence`."
+        )
     kept: dict[str, Item] = {}
     rejected: list[Rejected] = []
     hashes: dict[str, np.ndarray] = {}
-    rows = read_rows(metadata_file(folder))
-    for number, row in enumerate(rows):
+    for number, row in enumerate(read_rows(file)):
         item = _item(row, number, folder)
         if isinstance(item, Item):
             hashed = difference_hash(stored_image(item.image))
@@ -55,8 +49,6 @@ def read_images(folder: Path) -> Outcome:
                 kept[item.id], hashes[item.id] = item, hashed
                 continue
         rejected.append(item)
-    if not kept:
-        raise CulturevalError(f"{metadata_file(folder)}: none of its {len(rows)} rows names an image that can be read.")
     return Outcome(tuple(kept.values()), tuple(rejected))
 
 
@@ -95,7 +87,6 @@ def difference_hash(path: Path) -> np.ndarray:
 
 
 OURS = "`cultureval audit curate`"
-SHOWN = ("country", "category", "subcategory", "url", "licence")
 
 
 def write_dataset(items: Sequence[Item], varieties: Sequence[str], root: Path) -> Path:
@@ -161,5 +152,5 @@ def manifest_rows(
 def _row(item: Item, variety: str) -> dict[str, object]:
     statements = item.statements[variety]
     row: dict[str, object] = {"id": item.id, "image": f"images/{item.image}"}
-    row |= {name: item.about[name] for name in SHOWN}
+    row |= {name: item.about[name] for name in ABOUT if name != "description"}
     return row | {"q_plus": statements.q_plus, "q_minus": list(statements.q_minus)}

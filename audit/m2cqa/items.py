@@ -20,7 +20,6 @@ LANGUAGES = {
     "ajp": "Levantine Arabic",
     "arz": "Egyptian Arabic",
 }
-LONGEST_REPLY = 20_000  # characters
 LONGEST_TEXT = 1_000  # characters of a question, an option or a statement
 
 
@@ -85,10 +84,6 @@ class Outcome:
 class Unfit(JudgeReplyError):
     """A reply that breaks a rule of the construction; the message is `reason: detail` as in `Rejected`."""
 
-    def __init__(self, reason: str, detail: str) -> None:
-        super().__init__(f"{reason}: {detail}")
-        self.reason = reason
-
 
 def outcome_of(
     items: Sequence[Item], replies: Mapping[str, ModelReply], add: Callable[[Item, Any], Item], variety: str = ""
@@ -151,12 +146,12 @@ def read_json(form: type[Form], text: str, wrapper: str = "") -> Form:
     """
     text = split_reasoning(text)[0]
     try:
-        found = json.loads(text[text.find("{") : text.rfind("}") + 1]) if len(text) <= LONGEST_REPLY else None
+        found = json.loads(text[text.find("{") : text.rfind("}") + 1])
         return form.model_validate(found.get(wrapper, found) if isinstance(found, dict) else found)
     except ValidationError as error:
-        raise Unfit("unreadable_reply", wrong_settings(error)) from None
+        raise Unfit(f"unreadable_reply: {wrong_settings(error)}") from None
     except (ValueError, RecursionError):
-        raise Unfit("unreadable_reply", "it is no JSON object") from None
+        raise Unfit("unreadable_reply: it is no JSON object") from None
 
 
 def share_of_arabic(text: str) -> float:

@@ -63,8 +63,7 @@ def read_sheets(paths: Sequence[Path], items: Sequence[Item]) -> "pandas.DataFra
         A row a statement and annotator: item, variety, role, annotator, need_image, correctness ("": not labelled).
 
     Raises:
-        CulturevalError: A label is unknown, a statement is there twice or is not the curation's, or two sheets have
-            one name.
+        CulturevalError: A label is unknown, a statement is not the curation's, or two sheets have one name.
     """
     import pandas
 
@@ -83,8 +82,6 @@ def read_sheets(paths: Sequence[Path], items: Sequence[Item]) -> "pandas.DataFra
             where, statement = f"{path}, line {line}", (row["item"], row["variety"], row["role"])
             if texts.get(statement, "").strip() != row["statement"].strip():
                 raise CulturevalError(f"{where}: the curation holds another statement: fill in its own sheet.")
-            if (annotator, *statement) in rows:
-                raise CulturevalError(f"{where}: {row['role']} of {row['item']} ({row['variety']}) is there twice.")
             labels = {name: _label(row[name], name, where) for name in LABELS}
             if any(labels.values()):
                 rows[annotator, *statement] = dict(zip(STATEMENT, statement, strict=True)) | labels

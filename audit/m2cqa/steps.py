@@ -10,6 +10,7 @@ for once more; then its item is rejected.
 import random
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -31,7 +32,6 @@ from cultureval.audit.m2cqa.items import (
 )
 from cultureval.metrics.judges.asking import Asker, ModelQuestion
 from cultureval.prompts.cells import comparable
-from cultureval.prompts.options import label_index, split_label
 from cultureval.runtime.data.image_store import stored_image
 from cultureval.runtime.reasoning import split_reasoning
 from cultureval.runtime.text_templates import TextTemplate
@@ -43,6 +43,7 @@ SYSTEM, INPUT = TextTemplate(FOLDER / "statements.txt"), TextTemplate(FOLDER / "
 METADATA = ("description", "country", "category", "subcategory")  # that the prompt of the questions shows
 OPTIONS = 3
 LETTERS = "ABC"
+LETTER = re.compile(r"[*(\s]*([A-C])[*).:\s]*(?:[.):]\s.*)?", re.IGNORECASE)  # alone, or before its option's text
 LEAST_ARABIC = 0.5  # share of Arabic letters in a translated question and in its options together
 MOST_LONGER = 2.0  # times as many words as the other statement
 LEAST_SHARED = 0.25  # of the words of the shorter statement
@@ -87,50 +88,40 @@ def read_question(text: str) -> ChoiceQuestion:
     options = [comparable(option).casefold() for option in reply.options_en]
     correct = comparable(reply.correct_answer_en).casefold()
     if len(set(options)) < OPTIONS:
-        raise Unfit("options_not_distinct", "two options are the same")
+        raise Unfit("options_not_distinct: two options are the same")
     if correct not in options:
-        raise Unfit("answer_not_an_option", "the correct answer is none of the options")
+        raise Unfit("answer_not_an_option: the correct answer is none of the options")
     answer = options.index(correct)
     if [option in reply.question_en.casefold() for option in options] == [option == correct for option in options]:
-        raise Unfit("answer_in_question", "the question names its answer")
+        raise Unfit("answer_in_question: the question names its answer")
     return ChoiceQuestion(reply.question_en, reply.options_en, answer)
-
-
-def blind_questions(items: Sequence[Item]) -> dict[str, tuple[ModelQuestion, str]]:
-    """Id -> the question for an image-blind model with shuffled options, and the letter of the right option."""
-    found = {}
-    for item in items:
-        english = item.questions["en"]
-        order = random.Random(f"0/{item.id}").sample(range(OPTIONS), OPTIONS)
-        lines = [f"{letter}. {english.options[place]}" for letter, place in zip(LETTERS, order, strict=True)]
-        text = BLIND.render(question=english.question, options="\n".join(lines))
-        found[item.id] = ModelQuestion(item.id, text), LETTERS[order.index(english.answer)]
-    return found
 
 
 def read_letter(text: str) -> str:
     """The letter of a reply that names one option; raises Unfit where it names none or several."""
-    line = split_reasoning(text)[0].strip().strip("*").strip()
-    place = label_index(line) if line else None
-    if place is None:
-        place = split_label(line.partition("\n")[0])[0]  # "B. the option's text"
-    if place is None or place >= OPTIONS:
-        raise Unfit("unreadable_reply", "it is not one letter")
-    return LETTERS[place]
+    found = LETTER.fullmatch(split_reasoning(text)[0].strip().partition("\n")[0])
+    if found is None:
+        raise Unfit("unreadable_reply: it is not one letter")
+    return found[1].upper()
 
 
 def filter_blind(items: Sequence[Item], models: Sequence[Asker]) -> Outcome:
-    """Rejects the questions that all models answer rightly without the image.
+    """Rejects the questions that all models answer rightly without the image; options are shuffled.
 
     A reply without a letter is no right answer. Two models that guess are both right with a probability of 1/9.
     """
-    asked = blind_questions(items)
-    questions = [question for question, _ in asked.values()]
-    replies = [model.ask(questions, lambda _, text: read_letter(text), "blind answers") for model in models]
+    asked, right = [], {}
+    for item in items:
+        english = item.questions["en"]
+        order = random.Random(f"0/{item.id}").sample(range(OPTIONS), OPTIONS)
+        lines = [f"{letter}. {english.options[place]}" for letter, place in zip(LETTERS, order, strict=True)]
+        asked.append(ModelQuestion(item.id, BLIND.render(question=english.question, options="\n".join(lines))))
+        right[item.id] = LETTERS[order.index(english.answer)]
+    replies = [model.ask(asked, lambda _, text: read_letter(text), "blind answers") for model in models]
     names = " and ".join(model.settings.name for model in models)
     kept, rejected = [], []
     for item in items:
-        if all(some[item.id].value == asked[item.id][1] for some in replies):
+        if all(some[item.id].value == right[item.id] for some in replies):
             rejected.append(Rejected(item.id, "answered_blind", f"right without the image: {names}"))
         else:
             kept.append(item)
@@ -158,9 +149,9 @@ def read_translation(text: str) -> TranslationReply:
     """A translated question with distinct options in Arabic script; raises Unfit for another reply."""
     reply = read_json(TranslationReply, text)
     if len({comparable(option) for option in reply.options}) < OPTIONS:
-        raise Unfit("options_not_distinct", "two translated options are the same")
+        raise Unfit("options_not_distinct: two translated options are the same")
     if min(share_of_arabic(reply.question), share_of_arabic(" ".join(reply.options))) < LEAST_ARABIC:
-        raise Unfit("not_arabic", "the translation is not in Arabic script")
+        raise Unfit("not_arabic: the translation is not in Arabic script")
     return reply
 
 
@@ -195,15 +186,15 @@ def check_statements(statements: Statements, asked: ChoiceQuestion, variety: str
     """
     texts = statements.texts
     if len({" ".join(words_of(text)) for text in texts}) < len(texts):
-        raise Unfit("not_distinct", "two statements have the same words")
+        raise Unfit("not_distinct: two statements have the same words")
     for text in texts:
         if _ASKS.search(text) or _JUDGEMENT.search(text.casefold()):
-            raise Unfit("not_declarative", f"a statement asks: {text[:100]}")
+            raise Unfit(f"not_declarative: a statement asks: {text[:100]}")
         if (share_of_arabic(text) < 0.5) != (variety == "en"):
-            raise Unfit("wrong_language", f"a statement is not in the script of {variety}: {text[:100]}")
+            raise Unfit(f"wrong_language: a statement is not in the script of {variety}: {text[:100]}")
     for text in statements.q_minus:
         if new := new_negations(statements.q_plus, text, variety):
-            raise Unfit("new_negation", f"a counterfactual says {new[0]!r}, which the true statement does not")
+            raise Unfit(f"new_negation: a counterfactual says {new[0]!r}, which the true statement does not")
     _check_roles(statements, asked)
     for text in statements.q_minus:
         _check_parallel(statements.q_plus, text)
@@ -215,16 +206,9 @@ def new_negations(q_plus: str, q_minus: str, variety: str) -> list[str]:
     Words and not meanings are compared: `ما` counts in dialects alone, where it negates verbs, and "no" in "No. 5"
     counts too. A statement that is refused wrongly is only asked again.
     """
-    pattern = NEGATIONS[variety]
-    known = [match[0].lstrip("وف") for match in pattern.finditer(_plain(q_plus))]
-    new = []
-    for match in pattern.finditer(_plain(q_minus)):
-        word = match[0].lstrip("وف")
-        if word in known:
-            known.remove(word)
-        else:
-            new.append(word)
-    return new
+    texts = map(_plain, (q_plus, q_minus))
+    true, counterfactual = (Counter(word.lstrip("وف") for word in NEGATIONS[variety].findall(text)) for text in texts)
+    return list((counterfactual - true).elements())
 
 
 def words_of(text: str) -> list[str]:
@@ -243,9 +227,9 @@ def _check_roles(statements: Statements, asked: ChoiceQuestion) -> None:
     wrong = [option for option in asked.options if option != correct]
     shares = [[_share(option, text) for option in (correct, *wrong)] for text in statements.texts]
     if shares[0][0] < max(shares[0][1:]):
-        raise Unfit("swapped_roles", "the true statement is nearer to a wrong option")
+        raise Unfit("swapped_roles: the true statement is nearer to a wrong option")
     if any(share[0] > max(share[1:]) for share in shares[1:]):
-        raise Unfit("swapped_roles", "a counterfactual is nearer to the correct option")
+        raise Unfit("swapped_roles: a counterfactual is nearer to the correct option")
 
 
 def _share(option: str, text: str) -> float:
@@ -256,6 +240,6 @@ def _share(option: str, text: str) -> float:
 def _check_parallel(true: str, counterfactual: str) -> None:
     shorter, longer = sorted((words_of(true), words_of(counterfactual)), key=len)
     if len(longer) > MOST_LONGER * len(shorter):
-        raise Unfit("not_parallel", f"a statement has {len(longer)} words and another {len(shorter)}")
+        raise Unfit(f"not_parallel: a statement has {len(longer)} words and another {len(shorter)}")
     if len(set(shorter) & set(longer)) < LEAST_SHARED * len(set(shorter)):
-        raise Unfit("not_parallel", "two statements share hardly a word")
+        raise Unfit("not_parallel: two statements share hardly a word")

@@ -82,7 +82,7 @@ def test_a_change_of_code_numbers_or_examples_goes_to_review_with_the_sources_pr
     assert (found.outcome, found.prompt, found.reason) == ("review", FUNCTION, "not_only_arabic") and found.detail
 
 
-@pytest.mark.parametrize("text", ["", "Yes", "I cannot do this.", "Fixed,Human Check\n", f"{'x' * 200_000},No"])
+@pytest.mark.parametrize("text", ["", "Yes", "I cannot do this.", "Fixed,Human Check\n"])
 def test_replies_without_the_columns_are_refused(text):
     with pytest.raises(Exception, match="the reply"):
         read_proposal(text)

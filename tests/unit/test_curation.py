@@ -48,7 +48,7 @@ def test_a_question_is_read_and_its_rules_are_kept():
     ):
         with pytest.raises(Unfit) as caught:
             steps.read_question(json.dumps(MCQ | change))
-        assert caught.value.reason == reason
+        assert str(caught.value).startswith(f"{reason}: ")
     for text in ("", "no", "[1]", "{" * 5000, '{"multiple-choice": 3}'):
         with pytest.raises(Unfit):
             steps.read_question(text)
@@ -112,7 +112,7 @@ def test_statements_keep_the_rules(variety, changed, reason):
         return steps.check_statements(given, asked, variety)
     with pytest.raises(Unfit) as caught:
         steps.check_statements(given, asked, variety)
-    assert caught.value.reason == reason
+    assert str(caught.value).startswith(f"{reason}: ")
 
 
 def test_images_that_double_others_or_cannot_be_read_are_left_out(tmp_path):
