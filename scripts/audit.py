@@ -83,7 +83,7 @@ def apply(
         list[Path],
         typer.Argument(metavar="FILE...", help="Filled-in review.csv files, or JSON exports of Label Studio."),
     ],
-    manifest: Annotated[Path, typer.Option(metavar="FILE", help="The manifest of the audit.")],
+    manifest: Annotated[list[Path], typer.Option(metavar="FILE", help="The manifest of the audit. Repeatable.")],
     write_manifest: Annotated[Path, typer.Option(metavar="FILE", help="The manifest with people's decisions.")],
     min_verdicts: Annotated[int, typer.Option(min=1, help="Votes that an item needs to be decided.")] = 1,
 ) -> None:
@@ -93,12 +93,13 @@ def apply(
     """
     from cultureval.audit.review import decide, read_verdicts
     from cultureval.reports.audit import reviewed_text
-    from cultureval.tasks.manifest import read_manifest
+    from cultureval.tasks.manifest import merged, read_manifest
     from cultureval.tasks.manifest import write_manifest as write_rows
 
     if write_manifest.expanduser().exists():
         raise CulturevalError(f"{write_manifest} is there already: name another file, or remove it.")
-    reviewed = decide(read_manifest(manifest.expanduser()), read_verdicts(files), min_verdicts)
+    asked = merged([read_manifest(file.expanduser()) for file in manifest])
+    reviewed = decide(asked, read_verdicts(files), min_verdicts)
     write_rows(write_manifest, reviewed.rows)
     print_result(reviewed_text(reviewed), write_manifest)
 

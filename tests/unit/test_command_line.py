@@ -38,7 +38,7 @@ def parameters(command, path=()):
 
 def test_each_option_has_help_one_name_for_its_meaning_and_one_meaning_for_its_name():
     found = [*parameters(typer.main.get_command(app)), *parameters(typer.main.get_command(benchmarks), ("bench",))]
-    assert {"eval", "fetch", "bench retrieval", "audit curate m2cqa", "code generate"} <= {path for path, _ in found}
+    assert {"eval", "fetch", "bench retrieval", "audit curate", "code generate"} <= {path for path, _ in found}
     assert [(path, one.name) for path, one in found if not one.help] == []
     synonyms = {"out", "to", "output_folder", "output_path", "max_samples", "max_rows", "data_dir", "data_root", "root"}
     synonyms |= {"gpu", "suites", "custom_suite", "plugin", "iterations", "bootstraps", "precision", "batch"}
@@ -57,7 +57,7 @@ def test_each_option_has_help_one_name_for_its_meaning_and_one_meaning_for_its_n
 
 def test_every_command_for_which_suites_matter_takes_those_that_are_not_installed():
     """The others are about code and galleries; LightEval's has its own."""
-    without = {"lighteval", "code"}
+    without = {"lighteval", "code", "audit"}
     app_command = typer.main.get_command(app)
     for path in commands(app_command):
         command = app_command
