@@ -52,7 +52,7 @@ OWN_LETTERS = 100  # likewise of Chinese, which has no spaces
 # A quotation, or a passage after a colon; in Chinese a whole sentence after a colon or another sentence.
 QUOTED = re.compile(r"[\"«“(\[{]|[:：]\s*\S+\s+\S+|[:：。][^:：。（）]{8,}。")
 
-# Options that speak of other options.
+# Options that refer to other options.
 _EVERY = r"(?:جميع|كل|كافة|كلا?|أي|اي)"
 _NONE = r"(?:ال?\s*شي[ءئ]|الشى[ءئ]|لا\s*شيء?|لاشيء|لا\s*شئ|لاشئ|ليس|لا\s+أحد|لا\s+احد|لا\s+واحد[ةه]?)"
 _ABOVE = (
@@ -60,7 +60,7 @@ _ABOVE = (
     r"(?:هذه\s+)?(?:الإجابات|الاجابات|الخيارات|البدائل|الاختيارات|الأجوبة)[^،؛]{0,25})"
 )
 _CHINESE = "(?:都|皆|全|均|全部)?(?:不?是|不?对|不?正确|错误|非|不成立)"
-_OF_OTHERS = (
+_OF_OPTIONS = (
     rf"{_EVERY}\s+{_ABOVE}.{{0,20}}",
     rf"{_NONE}\s+(?:من\s+)?{_ABOVE}.{{0,20}}",
     r"لا\s+(?:يوجد|توجد)\s+[إا]جاب[ةه]\s+صحيح[ةه]",
@@ -69,11 +69,11 @@ _OF_OTHERS = (
     r"(?:all|none|both)\s+(?:are\s+)?(?:correct|true|right|wrong)",
     rf"以上(?:选项|答案|说法|所述|各项|[两二三四]项|所有|全部)*{_CHINESE}?|(?:都|皆|全|均|全部)+(?:不?是|不?对|不?正确|错误)",
     r"(?:هم(?:ه\s*[یي\u0654]?|\u06c0)|تمام[یي]?|[کك]ل[یي]ه\s*[یي\u0654]?)\s*(?:موارد|گز[یي]نه\s*ها).{0,15}",
-    # Not of others than options: هیچ یک از پیامبران
+    # Not of anything but options: هیچ یک از پیامبران
     r"ه[یي]چ\s*(?:[کك]دام|[یي][کك]\b)(?:\s+از\s+(?:موارد|گز[یي]نه|پاسخ|جواب|ا[یي]ن|آن).{0,25}|(?!\s+از\b).{0,20})",
     r"هر\s+(?:دو|سه|چهار)\s+(?:مورد|گزینه).{0,10}",
 )
-REFERS = re.compile("|".join(f"(?:{one})" for one in _OF_OTHERS), re.IGNORECASE)
+REFERS = re.compile("|".join(f"(?:{one})" for one in _OF_OPTIONS), re.IGNORECASE)
 _LABELS = r"(?:[A-Ea-e]|الف|[أابجد]|هـ?)"
 NAMES_LABELS = re.compile(
     rf"(?:(?:كلا?\s+من|both|neither|الإجابتان|الاجابتان|گزینه\S*|موارد)\s+)?\(?{_LABELS}\)?"

@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -37,13 +38,12 @@ FEWEST_LETTERS = 3  # accented ones of a text below which they may be a language
 
 @dataclass(frozen=True)
 class Check:
-    """One check.
+    """A check of the table.
 
     Attributes:
         severity: "error": the item cannot be scored fairly; "warning": a person should look.
         reason: Why it matters, one sentence.
-        look: From an item to the clause that completes the sentence, "" where nothing is wrong; None where `pairs`
-            of items are looked at.
+        look: From an item to a clause on what is wrong, "" if nothing is; None for checks of `pairs` of items.
     """
 
     name: str
@@ -54,26 +54,21 @@ class Check:
 
 @dataclass(frozen=True)
 class Finding:
-    """What a check found in an item; `other` is the id of the item that it repeats."""
+    """What a check found in an item, as a clause; `repeated` is the earlier item that it repeats."""
 
-    check: str
-    severity: Severity
-    source: str
-    subset: str
-    task: str
-    row: str
-    hash: str
+    check: Check
+    item: AuditItem
     detail: str
-    other: str = ""
+    repeated: AuditItem | None = None
 
 
 @dataclass(frozen=True)
 class Checked:
-    """What all checks found.
+    """The findings of all checks.
 
     Attributes:
-        items: All that were looked at, few-shot examples among them.
-        findings: Check by check, in the order of the table.
+        items: All items, few-shot examples among them.
+        findings: In the order of the table of checks.
         rows: A manifest's row for each evaluated item: errors discard it, warnings ask for a review.
     """
 
@@ -81,23 +76,18 @@ class Checked:
     findings: Sequence[Finding]
     rows: Sequence[ManifestRow]
 
-    @property
-    def checks(self) -> Sequence[Check]:
-        """The table of checks."""
-        return CHECKS
-
 
 CHECKS: list[Check] = []
 
 
 def check(severity: Severity, reason: str) -> Callable[[Callable[[AuditItem], str]], Callable[[AuditItem], str]]:
-    """A decorator that enters a function into the table of checks under its name."""
+    """A decorator that adds a function to the table of checks under its name."""
 
-    def entered(look: Callable[[AuditItem], str]) -> Callable[[AuditItem], str]:
+    def added(look: Callable[[AuditItem], str]) -> Callable[[AuditItem], str]:
         CHECKS.append(Check(look.__name__, severity, reason, look))
         return look
 
-    return entered
+    return added
 
 
 @check("error", "Without a gold that names an option no answer can be right.")
@@ -123,7 +113,7 @@ def empty_option(item: AuditItem) -> str:
     return few or (f"empty: option {', '.join(empty)}" if empty else "")
 
 
-@check("warning", "Two options that look the same are right or wrong together, and only one of them counts.")
+@check("warning", "Two equal options are right or wrong together, and only one counts.")
 def duplicate_options(item: AuditItem) -> str:
     """Two options look the same: equal in NFC without direction marks, tatweel and spare white space."""
     places: dict[str, int] = {}
@@ -171,15 +161,15 @@ def answer_in_question(item: AuditItem) -> str:
     return f"{shorten(found[0], 60)} in the question" if found else ""
 
 
-@check("warning", "An option that speaks of other options is wrong when they stand elsewhere.")
+@check("warning", "An option that refers to other options is wrong when they stand elsewhere.")
 def all_of_the_above(item: AuditItem) -> str:
-    """An option that refers to others ("all of the above", "A and B") is not the last, or options are shuffled."""
+    """An option that refers to other options ("all of the above") is not the last, or options are shuffled."""
     refers = [_refers(option) for option in item.options]
     if not any(refers):
         return ""
     place = refers.index(True)
     if item.shuffled:
-        return f"option {place + 1} {shorten(item.options[place], 40)} refers to others, and options are shuffled"
+        return f"option {place + 1} {shorten(item.options[place], 40)} refers to other options, which are shuffled"
     if not all(refers[place:]):
         return f"option {place + 1} {shorten(item.options[place], 40)} refers to those above, and is not the last"
     return ""
@@ -192,15 +182,15 @@ def _refers(option: str) -> bool:
 
 @check("warning", "Labels inside the options contradict those that the prompt gives them.")
 def inconsistent_labels(item: AuditItem) -> str:
-    """Some options begin with a label of their own and others do not, or the labels are out of order or repeated."""
+    """Only some options begin with a label, or the labels are out of order or repeated."""
     labels = [split_label(option) for option in item.options]
     # A later letter is a variable: س - 1 begins with no label of four options.
-    given = [label if rest and (label or 0) < len(labels) else None for label, rest in labels]
-    known = [label for label in given if label is not None]
+    found = [label if rest and (label or 0) < len(labels) else None for label, rest in labels]
+    known = [label for label in found if label is not None]
     if len(known) < 2:
         return ""
-    if len(known) < len(given):
-        return f"{len(known)} of {len(given)} options begin with a label"
+    if len(known) < len(found):
+        return f"{len(known)} of {len(found)} options begin with a label"
     return "" if known == list(range(len(known))) else "the labels of the options are out of order or repeated"
 
 
@@ -228,22 +218,12 @@ def _damage(text: str) -> str:
 
 
 def _is_mojibake(text: str) -> bool:
-    """Arabic in UTF-8 or Windows-1256 that was wrongly decoded as Windows-1252 or Latin-1 (`Ø§Ù„`, `ÃÍãÏ`)."""
+    """Arabic in Windows-1256 that was wrongly decoded as Windows-1252 or Latin-1 (`ÃÍãÏ`), which ftfy does not mend."""
     high = len(re.findall("[\u00c0-\u00ff]", text))
-    if high >= FEWEST_LETTERS and high >= 0.6 * sum(letter.isalpha() for letter in text):
-        arabic = text.encode("cp1252", "ignore").decode("cp1256", "ignore")
-        if sum("\u0620" <= letter <= "\u0652" for letter in arabic) >= high - 1:
-            return True
-    if "Ø" not in text and "Ù" not in text:
+    if high < FEWEST_LETTERS or high < 0.6 * sum(letter.isalpha() for letter in text):
         return False
-    for encoding in ("cp1252", "latin-1"):
-        try:
-            repaired = text.encode(encoding).decode("utf-8")
-        except UnicodeError:
-            continue
-        if any("\u0600" <= character <= "\u06ff" for character in repaired):
-            return True
-    return False
+    arabic = text.encode("cp1252", "ignore").decode("cp1256", "ignore")
+    return sum("\u0620" <= letter <= "\u0652" for letter in arabic) >= high - 1
 
 
 def _ftfy_mends(text: str) -> bool:
@@ -262,7 +242,8 @@ def absent_reference(item: AuditItem) -> str:
         return f"it refers to {found[0]!r}, and nothing is underlined"
     if item.context:
         return ""
-    if (found := ABSENT_THING.search(item.question)) and not _shows_a_table(item.question):
+    shows_a_table = max(map(item.question.count, "|\t\n")) > 2
+    if (found := ABSENT_THING.search(item.question)) and not shows_a_table:
         return f"it refers to {found[0]!r}, and has no image and no passage"
     if found := ABSENT_PASSAGE.search(item.question):
         before, after = item.question[: found.start()], item.question[found.end() :]
@@ -276,10 +257,6 @@ def _shows_a_line(text: str) -> bool:
     """Whether a text may show what is underlined: by tags, signs or quotation marks, or as one word after a colon."""
     signs = r"</?u>|__|ـــ|\u0332|[\"«»“”()\[\]{}*'‘’]|[:：]\s*\S+\s*[.؟?]?\s*$"
     return bool(re.search(signs, text, re.IGNORECASE))
-
-
-def _shows_a_table(text: str) -> bool:
-    return text.count("|") > 2 or text.count("\t") > 2 or text.count("\n") > 2
 
 
 @check("error", "The task cannot score the row.")
@@ -303,38 +280,26 @@ def seen_as(text: str) -> str:
 def run_checks(items: Sequence[AuditItem]) -> Checked:
     """What all checks find in items; MissingExtra without the packages they need."""
     require_extra("audit")
-    found: dict[str, list[Finding]] = {one.name: [] for one in CHECKS}
+    findings: list[Finding] = []
     with Progress(len(items), "audit", "item") as bar:
         for item in items:
-            for one in CHECKS:
-                if one.look and (detail := one.look(item)):
-                    found[one.name].append(_finding(one, item, detail))
+            for entry in CHECKS:
+                if entry.look and (detail := entry.look(item)):
+                    findings.append(Finding(entry, item, detail))
             bar.update()
-    by_name = {one.name: one for one in CHECKS}
-    for pair in pairs(items):
-        found[pair.kind].append(_finding(by_name[pair.kind], pair.item, pair.detail, pair.earlier.id))
-    findings = [finding for some in found.values() for finding in some]
-    return Checked(items, findings, _manifest_rows(items, findings))
-
-
-def _finding(check: Check, item: AuditItem, detail: str, other: str = "") -> Finding:
-    place = (item.source, item.subset, item.task, item.row, item.hash)
-    return Finding(check.name, check.severity, *place, detail, other)
-
-
-def _manifest_rows(items: Sequence[AuditItem], findings: Sequence[Finding]) -> list[ManifestRow]:
-    by_row: dict[tuple[str, str], list[Finding]] = {}
+    by_name = {entry.name: entry for entry in CHECKS}
+    findings += [Finding(by_name[pair.kind], pair.item, pair.detail, pair.earlier) for pair in pairs(items)]
+    findings.sort(key=lambda finding: CHECKS.index(finding.check))
+    failed: dict[str, list[Check]] = defaultdict(list)
     for finding in findings:
-        by_row.setdefault((finding.source, finding.row), []).append(finding)
-    rows = []
-    for item in items:
-        if item.split == "test":
-            own = by_row.get((item.source, item.row), [])
-            severities = {finding.severity for finding in own}
-            decision: Decision = "discard" if "error" in severities else "review" if own else "keep"
-            reasons = list(dict.fromkeys(f"check:{finding.check}" for finding in own))
-            rows.append(manifest_row(item, decision, reasons, ["check"]))
-    return rows
+        failed[finding.item.id].append(finding.check)
+    return Checked(items, findings, [_decided(item, failed[item.id]) for item in items if item.split == "test"])
+
+
+def _decided(item: AuditItem, failed: Sequence[Check]) -> ManifestRow:
+    severities = {check.severity for check in failed}
+    decision: Decision = "discard" if "error" in severities else "review" if failed else "keep"
+    return manifest_row(item, decision, list(dict.fromkeys(f"check:{check.name}" for check in failed)), ["check"])
 
 
 def manifest_row(item: AuditItem, decision: Decision, reasons: list[str], by: list[str]) -> ManifestRow:

@@ -1,7 +1,7 @@
-"""Duplicates: exact ones by normalised words, near ones by MinHash; within and across sources, with few-shot rows.
+"""Exact duplicates by normalised words and near duplicates by MinHash, within and across sources and few-shot examples.
 
-Near duplicates are found by locality-sensitive hashing of words and pairs of words (datasketch), and each candidate is
-then compared word by word, so that no finding rests on an estimate. Items whose numbers differ are different items.
+Locality-sensitive hashing of words and pairs of words (datasketch) finds candidates; each is then compared word by
+word. Items with different numbers are no near duplicates.
 """
 
 import hashlib
@@ -32,11 +32,11 @@ _WORD = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]|[^\W_\u3400-\u4dbf\u4e00-\u9ff
 
 @dataclass(frozen=True)
 class Pair:
-    """An item and the earlier one that it repeats; few-shot examples are the earliest.
+    """An item and the earlier item that it repeats; few-shot examples come first.
 
     Attributes:
-        similarity: Share of common words and pairs of words; 1.0 for exact ones.
-        exact: Whether all words, signs and vowel marks (where both have some) are the same, options in any order.
+        similarity: Share of common words and pairs of words; 1.0 for exact duplicates.
+        exact: Whether all words, signs and vowel marks (if both have some) are the same, options in any order.
     """
 
     item: AuditItem
@@ -71,7 +71,7 @@ def _gold_words(item: AuditItem) -> tuple[tuple[str, ...], ...]:
 
 
 def pairs(items: Sequence[AuditItem]) -> list[Pair]:
-    """Each item that repeats an earlier one, with the most similar of those; few-shot examples come before others."""
+    """Each item that repeats an earlier item, with the most similar one; few-shot examples come first."""
     ordered = sorted(items, key=lambda item: item.split != "few_shot")
     exact: dict[tuple[object, ...], list[AuditItem]] = {}
     index = _NearIndex()
@@ -90,7 +90,7 @@ def pairs(items: Sequence[AuditItem]) -> list[Pair]:
 
 
 def _key(item: AuditItem) -> tuple[object, ...]:
-    """What exact duplicates have in common; the image tells questions about images apart, signs 5 + 3 and 5 - 3."""
+    """What exact duplicates have in common: image, passage, words, and signs (5 + 3 is not 5 - 3)."""
     options = tuple(sorted((words(text), signs(text)) for text in item.options or item.answers))
     asked = words(item.question)
     return item.image, words(item.context), asked or item.id, signs(item.question), options
@@ -113,7 +113,7 @@ class _NearIndex:
         self.items: list[tuple[AuditItem, frozenset[int], Counter[str]]] = []
 
     def nearest(self, item: AuditItem) -> tuple[AuditItem, float] | None:
-        """The most similar earlier item with its similarity, examples first, if any; the item is added to the index."""
+        """The most similar earlier item with its similarity, few-shot examples first; then adds the item."""
         asked = (item.question, *item.options, *item.answers)  # not the passage, which many questions share
         spelled = [word for text in asked for word in words(text)]
         if len(spelled) < SHORTEST or item.images:
@@ -122,13 +122,13 @@ class _NearIndex:
         hashed = self.empty.copy()
         hashed.update_batch(shingles)
         best: tuple[AuditItem, float] | None = None
-        closest = (False, 0.0)  # a few-shot example counts before all others: what it gives away is worse
+        closest = (False, 0.0)  # a few-shot example comes first: it gives the answer away
         for place in self.hashes.query(hashed):
-            other, others, other_numbers = self.items[place]
-            similarity = len(shingles & others) / len(shingles | others)
-            close = (other.split == "few_shot", similarity)
-            if similarity >= SIMILAR and close >= closest and numbers == other_numbers:
-                best, closest = (other, similarity), close
+            earlier, earlier_shingles, earlier_numbers = self.items[place]
+            similarity = len(shingles & earlier_shingles) / len(shingles | earlier_shingles)
+            close = (earlier.split == "few_shot", similarity)
+            if similarity >= SIMILAR and close >= closest and numbers == earlier_numbers:
+                best, closest = (earlier, similarity), close
         self.hashes.insert(len(self.items), hashed, check_duplication=False)
         self.items.append((item, shingles, numbers))
         return best

@@ -1,15 +1,10 @@
-"""The audited item: one row of a source, with what a question has, whatever the source calls it."""
+"""The audited item: a row of a source with its question, options, gold, passage and image."""
 
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from cultureval.runtime.data.image_store import stored_image
-from cultureval.runtime.errors import CulturevalError
-
-Split = Literal["test", "few_shot"]
-Form = Literal["mcq", "qa"]
-RIGHT_TO_LEFT = ("ar", "fa", "he", "ur")
 
 
 @dataclass(frozen=True)
@@ -17,7 +12,7 @@ class AuditItem:
     """One row of a source.
 
     Attributes:
-        source: `org/name` of the data set, or the name of the file or folder that was given by its path.
+        source: `org/name` of the data set, or the name of the file or folder that was audited by its path.
         revision: Commit on the hub, or "local".
         subset: The subset's name in the paper, or the file's path below the folder.
         row: Path of the file below the source's folder, a colon, and the row's number in it from 0.
@@ -29,7 +24,6 @@ class AuditItem:
         gold: Positions of the right options, from 0; () where they cannot be read.
         answers: Reference answers in "qa"; () in "mcq".
         context: The passage that the question is about; "" without one.
-        language: ISO 639 code; "" where unknown.
         task: The task that reads it; "" for data by path.
         benchmark: The benchmark's name in the paper; the source for data by path.
         images: Whether the question is about an image.
@@ -45,14 +39,13 @@ class AuditItem:
     subset: str
     row: str
     hash: str
-    split: Split
-    form: Form
+    split: Literal["test", "few_shot"]
+    form: Literal["mcq", "qa"]
     question: str
     options: tuple[str, ...] = ()
     gold: tuple[int, ...] = ()
     answers: tuple[str, ...] = ()
     context: str = ""
-    language: str = ""
     task: str = ""
     benchmark: str = ""
     images: bool = False
@@ -70,21 +63,9 @@ class AuditItem:
     @property
     def image_file(self) -> Path | None:
         """The image's file in this machine's store of images, never a path that data name; None without one."""
-        if not self.image or self.image_problem:
-            return None
-        try:
-            return stored_image(self.image)
-        except CulturevalError:  # the store was emptied since the item was read
-            return None
+        return stored_image(self.image) if self.image and not self.image_problem else None
 
     @property
     def texts(self) -> tuple[str, ...]:
         """All texts of the item that a reader sees."""
         return tuple(text for text in (self.context, self.question, *self.options, *self.answers) if text)
-
-    @property
-    def written_in(self) -> str:
-        """ISO 639 code of its language; without one "ar" or "en", by the script of a quarter of its letters."""
-        letters = [letter for text in self.texts for letter in text if letter.isalpha()]
-        arabic = sum("\u0600" <= letter <= "\u06ff" for letter in letters) > len(letters) / 4
-        return self.language or ("ar" if arabic else "en")

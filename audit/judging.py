@@ -1,14 +1,13 @@
-"""The audit by LLM judges: each item on ten criteria by two or more judges, and what a rule decides from their scores.
+"""The audit by LLM judges: two or more score each item on ten criteria, and a rule decides from their totals.
 
-The judges are those of all suites (`metrics.judges`): asked concurrently, every reply in the journal at once, so that a
-run that is killed resumes; their cost is estimated before, and limited while they run. A reply that breaks the form is
-asked for once more; then the judge has no verdict on the item.
+The judges are those of all suites (`metrics.judges`): their replies are journalled, so that a run that was killed
+resumes, and their cost is estimated before and limited by a budget. A judge without a readable reply has no verdict.
 """
 
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from cultureval.audit.checks import manifest_row
@@ -23,49 +22,8 @@ from cultureval.runtime.servers.costs import Budget
 from cultureval.tasks.manifest import Decision, ManifestRow
 
 RuleName = Literal["blog", "paper"]
-
-
-@dataclass(frozen=True)
-class Rule:
-    """From judges' totals to a decision: QIMMA's two published rules.
-
-    The blog (huggingface.co/blog/tiiuae/qimma-arabic-leaderboard): a sample that both judges score below 7 of 10 is
-    discarded, one that only one of them does goes to people. The paper (arXiv 2604.03395, Section 3.2.1): a sample goes
-    to people where either judge scores below 7, or where the judges "disagree significantly", which it gives no number
-    for. Ours is a gap of 3 points: with one of 4, one of the two totals is below 7 anyhow. A judge without a verdict
-    passes nothing: its items go to people under both rules.
-
-    Attributes:
-        name: "blog" or "paper".
-        threshold: A total below it flags an item.
-        gap: Difference of totals from which judges disagree; only in the paper's rule.
-    """
-
-    name: RuleName = "blog"
-    threshold: int = 7
-    gap: int = 3
-
-    def __str__(self) -> str:
-        """`blog<7`, `paper<7,gap>=4`: for summaries."""
-        return f"{self.name}<{self.threshold}" + (f",gap>={self.gap}" if self.name == "paper" else "")
-
-    def decide(self, totals: Mapping[str, int | None]) -> tuple[Decision, list[str]]:
-        """The decision on an item, and its reasons as words of a manifest; all judges must flag an item to discard it.
-
-        `totals` are the number of criteria that each judge scored 1; None: it gave no verdict.
-        """
-        known = {name: total for name, total in totals.items() if total is not None}
-        flagged = [name for name, total in known.items() if total < self.threshold]
-        silent = [name for name in totals if name not in known]
-        reasons = [f"judge:{name}:below_{self.threshold}" for name in flagged]
-        reasons += [f"judge:{name}:no_verdict" for name in silent]
-        if self.name == "paper" and known and (gap := max(known.values()) - min(known.values())) >= self.gap:
-            reasons.append(f"judges:gap_{gap}")
-        if self.name == "blog" and not silent and len(flagged) == len(totals):
-            return "discard", reasons
-        return ("review" if reasons else "keep"), reasons
-
-
+THRESHOLD = 7  # a total below it flags an item
+GAP = 3  # difference of totals from which judges disagree
 TEMPLATES = {
     ("mcq", False): "audit_mcq",
     ("qa", False): "audit_qa",
@@ -73,49 +31,48 @@ TEMPLATES = {
     ("qa", True): "audit_qa_image",
 }  # (form, about an image) -> template
 MAX_TOKENS = 1024  # ten scores and ten explanations of two sentences
+NAME = re.compile(r"[A-Za-z0-9_.-]{1,60}")  # of a judge, as manifests may hold it
 
 
-@dataclass(frozen=True)
-class Opinion:
-    """One judge's verdict on one item.
+def decide(rule: RuleName, totals: Mapping[str, int | None]) -> tuple[Decision, list[str]]:
+    """The decision on an item and its reasons as words of a manifest, by one of QIMMA's two published rules.
 
-    Attributes:
-        scores: Criterion -> 0 or 1; {} where there is no verdict.
-        issues: Criterion scored 0 -> the judge's explanation.
-        outcome: "scored", or why not, as of `JudgeVerdict`.
-        reply: The last reply, raw.
+    The blog (huggingface.co/blog/tiiuae/qimma-arabic-leaderboard) discards an item that all judges score below 7 of
+    10, and sends an item that one judge scores below 7 to people. The paper (arXiv 2604.03395, Section 3.2.1) discards
+    nothing: it sends items to people that a judge scores below 7, or on which judges "disagree significantly". It
+    gives no number for that; ours is a gap of 3 points. An item without a verdict of a judge goes to people.
+
+    Args:
+        totals: Judge -> number of criteria that it scored 1; None: it gave no verdict.
     """
-
-    judge: str
-    scores: Mapping[str, int] = field(default_factory=dict)
-    issues: Mapping[str, str] = field(default_factory=dict)
-    outcome: str = "scored"
-    problem: str = ""
-    reply: str | None = None
-
-    @property
-    def total(self) -> int | None:
-        """Number of criteria scored 1; None without a verdict."""
-        return sum(self.scores.values()) if self.scores else None
+    scored = [total for total in totals.values() if total is not None]
+    flagged = [name for name, total in totals.items() if total is not None and total < THRESHOLD]
+    reasons = [f"judge:{name}:below_{THRESHOLD}" for name in flagged]
+    reasons += [f"judge:{name}:no_verdict" for name, total in totals.items() if total is None]
+    if rule == "paper" and scored and (gap := max(scored) - min(scored)) >= GAP:
+        reasons.append(f"judges:gap_{gap}")
+    if rule == "blog" and len(flagged) == len(totals):
+        return "discard", reasons
+    return ("review" if reasons else "keep"), reasons
 
 
 @dataclass(frozen=True)
 class JudgedItem:
-    """An item with its judges' verdicts, in the order of the judges, and the decision.
+    """An item with its judges' verdicts and the decision.
 
     Attributes:
+        verdicts: Judge -> its verdict.
         reasons: Words of the manifest: what decided, and each judge's failed criteria.
     """
 
     item: AuditItem
-    opinions: tuple[Opinion, ...]
+    verdicts: Mapping[str, JudgeVerdict]
     decision: Decision
     reasons: tuple[str, ...]
 
     def manifest_row(self) -> ManifestRow:
         """Its line in a manifest."""
-        by = [f"judge:{_code(opinion.judge)}" for opinion in self.opinions]
-        return manifest_row(self.item, self.decision, list(self.reasons), by)
+        return manifest_row(self.item, self.decision, list(self.reasons), [f"judge:{name}" for name in self.verdicts])
 
 
 @dataclass(frozen=True)
@@ -129,36 +86,40 @@ class Audit:
     """
 
     items: tuple[JudgedItem, ...]
-    rule: Rule
+    rule: RuleName
     signatures: tuple[str, ...]
     costs: Mapping[str, Budget]
     stopped: tuple[str, ...] = ()
 
 
+def total_of(verdict: JudgeVerdict) -> int | None:
+    """Number of criteria that a judge scored 1; None without a verdict."""
+    return int(sum(verdict.scores.values())) if verdict.scores else None
+
+
 def auditing(judges: Sequence[JudgeSettings]) -> list[JudgeSettings]:
-    """The judges with room for the longest reply, unless their settings say how long one may be.
+    """The judges with room for the longest reply, unless their settings say how long it may be.
 
     Raises:
-        CulturevalError: There are fewer than two, or two have one name in manifests, where one would count for both.
+        CulturevalError: There are fewer than two, or a name cannot stand in a manifest.
     """
     if len(judges) < 2:
         raise CulturevalError("An audit needs two judges or more: --judges A,B (YAML files or models' ids).")
-    named: dict[str, str] = {}
-    for one in judges:
-        if (other := named.setdefault(_code(one.name), one.name)) != one.name:
+    for judge in judges:
+        if not NAME.fullmatch(judge.name):
             raise CulturevalError(
-                f"The judges {other!r} and {one.name!r} are both {_code(one.name)!r} in a manifest (40 letters, digits "
-                "and _.+@- of a name): give each a different `name` in its YAML file."
+                f"The judge {judge.name!r} needs another `name` in its YAML file for manifests: 1 to 60 letters, "
+                "digits and _.-."
             )
-    return [one.with_reply_length(MAX_TOKENS) for one in judges]
+    return [judge.with_reply_length(MAX_TOKENS) for judge in judges]
 
 
 def questions_of(items: Sequence[AuditItem]) -> dict[str, list[JudgeItem]]:
-    """Template -> the items that are asked about with it, those about images with their image."""
+    """Template -> the items that are judged with it, those about images with their image."""
     questions: dict[str, list[JudgeItem]] = {}
     for item in items:
-        shown = tuple(filter(None, [item.image_file])) if item.images else ()
-        asked = JudgeItem(item.id, {"sample": sample_of(item)}, shown)
+        images = tuple(filter(None, [item.image_file])) if item.images else ()
+        asked = JudgeItem(item.id, {"sample": sample_of(item)}, images)
         questions.setdefault(TEMPLATES[item.form, item.images], []).append(asked)
     return questions
 
@@ -175,7 +136,7 @@ def sample_of(item: AuditItem) -> str:
 
 
 def estimates(judges: Sequence[JudgeSettings], items: Sequence[AuditItem]) -> dict[tuple[str, str], CostEstimate]:
-    """(judge, template) -> its calls and cost; judges are asked only who they are, and must all answer."""
+    """(judge, template) -> its calls and cost; no item is judged, but all judges must answer."""
     return {
         (name, template): estimate(judge, template, asked)
         for name, judge in open_askers(judges).items()
@@ -183,27 +144,24 @@ def estimates(judges: Sequence[JudgeSettings], items: Sequence[AuditItem]) -> di
     }
 
 
-def audit_items(judges: Sequence[JudgeSettings], items: Sequence[AuditItem], rule: Rule) -> Audit:
-    """Asks all judges (as of `auditing`) about all items, which have distinct ids, and decides.
+def audit_items(judges: Sequence[JudgeSettings], items: Sequence[AuditItem], rule: RuleName) -> Audit:
+    """Asks all judges (`auditing`) about all items, which have distinct ids, and decides.
 
     Raises:
-        CulturevalError: Some judges do not answer, or none takes the images that all items are about; nothing was
-            judged.
+        CulturevalError: A judge does not answer; nothing was judged.
     """
-    if all(item.images for item in items) and not any(judge.images for judge in judges):
-        raise CulturevalError("All of these items are about images, and no judge takes images (`images: false`).")
     askers, questions = open_askers(judges), questions_of(items)
     found = judge_with_all(askers, questions)
-    opinions = {(one.item, name): _opinion(name, one) for (name, _), verdicts in found.items() for one in verdicts}
+    verdicts = {(verdict.item, name): verdict for (name, _), some in found.items() for verdict in some}
     signatures = [
         judge_signature(judge.settings, judge_template(template), judge.identity)
         for judge in askers.values()
         for template in questions
         if takes(judge.settings, judge_template(template))
     ]
-    unseen = {one.name: Opinion(one.name, outcome="unusable", problem="the judge takes no images") for one in judges}
+    unseen = JudgeVerdict(outcome="unusable", reason="the judge takes no images")
     judged = tuple(
-        _decided(item, tuple(opinions.get((item.id, name), none) for name, none in unseen.items()), rule)
+        _decided(item, {judge.name: verdicts.get((item.id, judge.name), unseen) for judge in judges}, rule)
         for item in items
     )
     budgets = {name: judge.budget for name, judge in askers.items()}
@@ -211,19 +169,8 @@ def audit_items(judges: Sequence[JudgeSettings], items: Sequence[AuditItem], rul
     return Audit(judged, rule, tuple(signatures), budgets, stopped)
 
 
-def _opinion(judge: str, verdict: JudgeVerdict) -> Opinion:
-    scores = {name: int(score) for name, score in verdict.scores.items()}
-    return Opinion(judge, scores, verdict.notes, verdict.outcome, verdict.reason, verdict.reply)
-
-
-def _decided(item: AuditItem, opinions: tuple[Opinion, ...], rule: Rule) -> JudgedItem:
-    decision, reasons = rule.decide({_code(opinion.judge): opinion.total for opinion in opinions})
-    for opinion in opinions:
-        name = _code(opinion.judge)
-        reasons += [f"judge:{name}:{criterion}" for criterion, score in opinion.scores.items() if not score]
-    return JudgedItem(item, opinions, decision, tuple(reasons))
-
-
-def _code(name: str) -> str:
-    """A judge's name as a word of a manifest."""
-    return re.sub(r"[^A-Za-z0-9_.+@-]", "_", name)[:40]
+def _decided(item: AuditItem, verdicts: Mapping[str, JudgeVerdict], rule: RuleName) -> JudgedItem:
+    decision, reasons = decide(rule, {name: total_of(verdict) for name, verdict in verdicts.items()})
+    for name, verdict in verdicts.items():
+        reasons += [f"judge:{name}:{criterion}" for criterion, score in verdict.scores.items() if not score]
+    return JudgedItem(item, verdicts, decision, tuple(reasons))

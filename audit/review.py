@@ -1,7 +1,7 @@
-"""Items that people judge: a CSV file and a Label Studio project, their verdicts back, and the manifest they make.
+"""Items for people in a CSV file and a Label Studio project, their verdicts, and the manifest that these decide.
 
-`review.csv` is filled in with a spreadsheet. `tasks.json` and `labelling.xml` make a project of Label Studio; its JSON
-export comes back. Images are copied beside these files under the names of our store; no path of the data is written.
+People fill in `review.csv` with a spreadsheet, or make a project of Label Studio from `tasks.json` and `labelling.xml`
+and export it as JSON. Images are copied beside these files under the names of our store, never under paths of the data.
 """
 
 import json
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from cultureval.audit.items import RIGHT_TO_LEFT, AuditItem
+from cultureval.audit.items import AuditItem
 from cultureval.metrics.agreement import gwet_ac1, krippendorff_alpha
 from cultureval.runtime.csv_files import read_csv, write_csv
 from cultureval.runtime.data.row_files import utf8_text
@@ -28,7 +28,7 @@ ANNOTATOR = re.compile(r"[A-Za-z0-9_@+-][A-Za-z0-9_.@+-]{0,59}")
 IMAGES = "images"  # folder beside the files
 LOCAL_FILES = "/data/local-files/?d="  # where Label Studio serves the files below its document root
 LABELLING = """<View>
-  <Style>.lsf-main-view { direction: DIRECTION; }</Style>
+  <Style>.lsf-main-view * { unicode-bidi: plaintext; }</Style>
   <Text name="reasons" value="$reasons"/>
   <Text name="context" value="$context"/>IMAGE
   <Text name="question" value="$question"/>
@@ -45,14 +45,7 @@ LABELLING = """<View>
 
 @dataclass(frozen=True)
 class Verdict:
-    """What one person says of one item.
-
-    Attributes:
-        item: Source and row (`AuditItem.id`).
-        hash: Of the row's cells when the person saw them.
-        annotator: Who; letters, digits and `_.@+-`.
-        verdict: "unsure" is no vote.
-    """
+    """A person's verdict on an item; "unsure" is no vote. The hash is that of the row that the person saw."""
 
     item: str
     hash: str
@@ -70,22 +63,20 @@ def require_annotator(name: str, where: str) -> str:
 def write_review(items: Sequence[AuditItem], rows: Sequence[ManifestRow], folder: Path) -> int:
     """Writes the items that a manifest's rows want reviewed, with their texts, for people; returns their number."""
     by_id = {item.id: item for item in items}
-    asked = [(by_id[f"{row.source}/{row.row}"], row.reasons) for row in rows if row.decision == "review"]
-    if not asked:
+    waiting = [(by_id[f"{row.source}/{row.row}"], row.reasons) for row in rows if row.decision == "review"]
+    if not waiting:
         return 0
-    records = [_record(item, reasons) for item, reasons in asked]
-    for file in {item.image_file for item, _ in asked} - {None}:
+    records = [_record(item, reasons) for item, reasons in waiting]
+    for file in {item.image_file for item, _ in waiting} - {None}:
         (folder / IMAGES).mkdir(parents=True, exist_ok=True)
         shutil.copyfile(file, folder / IMAGES / file.name)
     write_csv(folder / "review.csv", records, COLUMNS, "utf-8-sig")
-    served = [one | ({"image": f"{LOCAL_FILES}{one['image']}"} if one["image"] else {}) for one in records]
-    tasks = json.dumps([{"data": one} for one in served], ensure_ascii=False, indent=1)
-    write_atomically(folder / "tasks.json", tasks.encode("utf-8", "backslashreplace"))
-    usual = Counter(item.written_in for item, _ in asked).most_common(1)[0][0]
+    tasks = [{"data": one | ({"image": f"{LOCAL_FILES}{one['image']}"} if one["image"] else {})} for one in records]
+    text = json.dumps(tasks, ensure_ascii=False, indent=1)
+    write_atomically(folder / "tasks.json", text.encode("utf-8", "backslashreplace"))
     image = '\n  <Image name="image" value="$image"/>' if any(one["image"] for one in records) else ""
-    labelling = LABELLING.replace("DIRECTION", "rtl" if usual in RIGHT_TO_LEFT else "ltr").replace("IMAGE", image)
-    write_atomically(folder / "labelling.xml", labelling.encode())
-    return len(asked)
+    write_atomically(folder / "labelling.xml", LABELLING.replace("IMAGE", image).encode())
+    return len(waiting)
 
 
 def _record(item: AuditItem, reasons: Sequence[str]) -> dict[str, str]:
@@ -104,137 +95,122 @@ def _record(item: AuditItem, reasons: Sequence[str]) -> dict[str, str]:
     }
 
 
-def read_verdicts(files: Sequence[Path], annotator: str | None = None) -> list[Verdict]:
+def read_verdicts(files: Sequence[Path]) -> list[Verdict]:
     """The verdicts of filled-in CSV files (.csv) and JSON exports of Label Studio.
 
-    Args:
-        annotator: Who filled in CSV files whose column `annotator` is empty.
+    The annotator of a CSV row is in its column `annotator`; where it is empty, the file's name says it (amal.csv).
 
     Raises:
         CulturevalError: A file cannot be read, a verdict breaks the form, or there are none.
     """
-    found = [
-        one
-        for file in files
-        for one in (_of_csv(file, annotator) if file.suffix.lower() == ".csv" else _of_label_studio(file))
-    ]
+    found: list[Verdict] = []
+    for file in files:
+        found += _of_csv(file) if file.suffix.lower() == ".csv" else _of_label_studio(file)
     if not found:
         raise CulturevalError(f"{', '.join(map(str, files))}: there are no verdicts.")
     return found
 
 
-def _of_csv(file: Path, annotator: str | None) -> Iterator[Verdict]:
+def _of_csv(file: Path) -> Iterator[Verdict]:
     for line, row in read_csv(file, ("item", "hash", "verdict")):
         if row["verdict"].strip():
-            who = row.get("annotator", "").strip() or annotator or ""
-            yield _verdict(row["item"], row["hash"], who, row["verdict"], f"{file}, line {line}")
+            annotator = row.get("annotator", "").strip() or file.stem
+            yield _verdict(row["item"], row["hash"], annotator, row["verdict"], f"{file}, line {line}")
 
 
 def _of_label_studio(file: Path) -> Iterator[Verdict]:
     try:
         for number, task in enumerate(json.loads(utf8_text(file)), start=1):
             for annotation in sorted(task["annotations"], key=lambda one: one.get("updated_at", "").rstrip("Z")):
-                who = annotation["completed_by"]
-                who = who["email"] if isinstance(who, dict) else f"label-studio-{who}"
+                by = annotation["completed_by"]
+                annotator = by["email"] if isinstance(by, dict) else f"label-studio-{by}"
                 chosen = [one["value"]["choices"][0] for one in annotation["result"] if one["from_name"] == "verdict"]
                 if chosen and not annotation.get("was_cancelled"):
-                    data = task["data"]
-                    yield _verdict(data["item"], data["hash"], who, chosen[0], f"{file}, task {number}")
+                    item, content_hash = task["data"]["item"], task["data"]["hash"]
+                    yield _verdict(item, content_hash, annotator, chosen[0], f"{file}, task {number}")
     except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError) as error:
         raise CulturevalError(f"{file} is no JSON export of Label Studio of our tasks ({error!r}).") from error
 
 
 def _verdict(item: Any, content_hash: Any, annotator: Any, verdict: Any, where: str) -> Verdict:
-    item, content_hash, annotator = (str(one).strip() for one in (item, content_hash, annotator))
-    choice = next((one for one in CHOICES if one == str(verdict).strip().lower()), None)
+    choice = next((choice for choice in CHOICES if choice == str(verdict).strip().lower()), None)
     if choice is None:
         raise CulturevalError(f"{where}: a verdict is {', '.join(CHOICES)}, not {str(verdict)[:40]!r}.")
-    return Verdict(item, content_hash, require_annotator(annotator, where), choice)
+    name = require_annotator(str(annotator).strip(), where)
+    return Verdict(str(item).strip(), str(content_hash).strip(), name, choice)
 
 
 @dataclass(frozen=True)
 class Reviewed:
-    """What came of the verdicts.
+    """What people decided.
 
     Attributes:
-        manifest: Rows of the new manifest.
-        kept: Number of items that most keep.
-        discarded: Number of items that most discard.
-        tied: Number of items with as many votes for either, which stay open.
-        waiting: Number of items to review with too few votes.
+        rows: Rows of the new manifest.
+        counts: "kept", "discarded", "tied" (as many votes for either) and "waiting" (too few votes) -> items.
         annotators: Annotator -> number of verdicts, the last of each on an item.
         pairs: Number of items with two votes or more.
         ac1: Gwet's AC1 over these; nan without any.
         alpha: Krippendorff's alpha over these.
     """
 
-    manifest: list[ManifestRow]
-    kept: int
-    discarded: int
-    tied: int
-    waiting: int
+    rows: list[ManifestRow]
+    counts: Mapping[str, int]
     annotators: Mapping[str, int]
     pairs: int
-    ac1: float = float("nan")
-    alpha: float = float("nan")
+    ac1: float
+    alpha: float
 
 
-def decide(manifest: Manifest, verdicts: Iterable[Verdict], fewest: int = 1) -> Reviewed:
-    """The manifest with what most people say of its items.
+def decide(manifest: Manifest, verdicts: Iterable[Verdict], min_verdicts: int = 1) -> Reviewed:
+    """The manifest with what most people decide on its items.
 
     Args:
-        manifest: The manifest that asked for the review; it holds no decision of a person yet.
+        manifest: The manifest that asked for the review, without decisions of people.
         verdicts: Of all annotators; the last of each on an item counts.
-        fewest: Votes (keep or discard) that an item needs; with fewer it stays to be reviewed.
+        min_verdicts: Votes (keep or discard) that an item needs; with fewer it stays to be reviewed.
 
     Raises:
-        CulturevalError: A verdict is on an item that the manifest does not hold, or on another content of it; or the
-            manifest holds decisions of people already.
+        CulturevalError: The manifest does not hold the item of a verdict or holds another content of it, or it holds
+            decisions of people.
     """
     if any(by.startswith("person:") for row in manifest.rows for by in row.by):
-        raise CulturevalError(
-            f"{manifest.name} holds decisions of people: import all verdicts together into the manifest of the audit."
-        )
+        raise CulturevalError(f"{manifest.name} holds decisions of people: apply all verdicts to the audit's manifest.")
     votes = _votes(manifest, verdicts)
-    counts = dict.fromkeys(("kept", "discarded", "tied", "waiting"), 0)
-    rows = []
-    for row in manifest.rows:
-        decided, outcome = _decided(row, votes.get((row.source, row.row), {}), fewest)
-        rows.append(decided)
-        if outcome:
-            counts[outcome] += 1
+    decided = [_decided(row, votes.get(f"{row.source}/{row.row}", {}), min_verdicts) for row in manifest.rows]
+    counts = Counter(outcome for _, outcome in decided if outcome)
     annotators = Counter(name for own in votes.values() for name in own)
-    table = [
-        [{"keep": 0, "discard": 1}.get(own.get(name, "")) for name in sorted(annotators)] for own in votes.values()
-    ]
-    paired = [row for row in table if sum(vote is not None for vote in row) > 1]
-    agreement = {"ac1": gwet_ac1(paired, [0, 1]), "alpha": krippendorff_alpha(paired, [0, 1])} if paired else {}
-    return Reviewed(rows, **counts, annotators=annotators, pairs=len(paired), **agreement)
+    table = [[{"keep": 0, "discard": 1}.get(own.get(name, "")) for name in annotators] for own in votes.values()]
+    pairs = [ratings for ratings in table if sum(vote is not None for vote in ratings) > 1]
+    ac1, alpha = (of(pairs, [0, 1]) if pairs else float("nan") for of in (gwet_ac1, krippendorff_alpha))
+    return Reviewed([row for row, _ in decided], counts, annotators, len(pairs), ac1, alpha)
 
 
-def _votes(manifest: Manifest, verdicts: Iterable[Verdict]) -> dict[tuple[str, str], dict[str, Choice]]:
-    """(source, row) -> annotator -> the last verdict."""
-    known = {f"{row.source}/{row.row}": row for row in manifest.rows}
-    votes: dict[tuple[str, str], dict[str, Choice]] = {}
-    for one in verdicts:
-        row = known.get(one.item)
-        if row is None:
-            raise CulturevalError(f"{one.annotator} has a verdict on {one.item}, which {manifest.name} does not hold.")
-        if row.hash != one.hash:
+def _votes(manifest: Manifest, verdicts: Iterable[Verdict]) -> dict[str, dict[str, Choice]]:
+    """Item -> annotator -> the last verdict."""
+    hashes = {f"{row.source}/{row.row}": row.hash for row in manifest.rows}
+    votes: dict[str, dict[str, Choice]] = {}
+    for verdict in verdicts:
+        if verdict.item not in hashes:
             raise CulturevalError(
-                f"{one.annotator} saw another content of {one.item} than {manifest.name} decides on: review it again."
+                f"{verdict.annotator} has a verdict on {verdict.item}, which {manifest.name} does not hold."
             )
-        votes.setdefault((row.source, row.row), {})[one.annotator] = one.verdict
+        if hashes[verdict.item] != verdict.hash:
+            raise CulturevalError(
+                f"{verdict.annotator} saw another content of {verdict.item} than {manifest.name} decides on: review it "
+                "again."
+            )
+        votes.setdefault(verdict.item, {})[verdict.annotator] = verdict.verdict
     return votes
 
 
-def _decided(row: ManifestRow, own: Mapping[str, Choice], fewest: int) -> tuple[ManifestRow, str]:
-    """A row with what people decide on it, and the name of the count that it belongs to; "" for none."""
-    keep, discard = (list(own.values()).count(name) for name in ("keep", "discard"))
-    if keep + discard < fewest or not own:
-        return (row, "waiting") if row.decision == "review" else (row, "")
+def _decided(row: ManifestRow, votes: Mapping[str, Choice], min_verdicts: int) -> tuple[ManifestRow, str]:
+    """A row with what people decide on it, and the count of `Reviewed` that it belongs to; "" for none."""
+    keep, discard = (list(votes.values()).count(choice) for choice in ("keep", "discard"))
+    if keep + discard < min_verdicts or not votes:
+        return row, "waiting" if row.decision == "review" else ""
     decision: Decision = "review" if keep == discard else "keep" if keep > discard else "discard"
-    said = [f"person:{name}" for name in CHOICES if name in own.values()] + (["person:tie"] if keep == discard else [])
-    by = [*row.by, *(f"person:{name}" for name in sorted(own))]
+    reasons = [f"person:{choice}" for choice in CHOICES if choice in votes.values()]
+    reasons += ["person:tie"] if keep == discard else []
+    by = [*row.by, *(f"person:{name}" for name in sorted(votes))]
     outcome = {"keep": "kept", "discard": "discarded", "review": "tied"}[decision]
-    return row.model_copy(update={"decision": decision, "reasons": [*row.reasons, *said], "by": by}), outcome
+    return row.model_copy(update={"decision": decision, "reasons": [*row.reasons, *reasons], "by": by}), outcome

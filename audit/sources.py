@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,6 @@ from cultureval.tasks.suite import Task
 
 ANSWERS = ("references", "answers", "answer")  # of prepared rows of free answers
 TEXTS = ("question", "prompt", "statement")
-NAMES = ("question", "options", "gold", "context", "image", "first")
 # The question alone in the rows of tasks, where their prompts hold options too.
 QUESTIONS = ("question", "Question", "question_text", "first_statement", "Question - Arabic", "Question with Bias")
 CONTEXTS = ("context", "Context", "passage")
@@ -33,45 +31,23 @@ KNOWN = {
     "gold": ("answer", "gold", "label"),
     "context": ("context", "passage"),
     "image": ("image",),
-}  # the ten names that are found without --columns
+}  # columns of data by path that are found without --columns
+Columns = Mapping[str, str]  # a part of `KNOWN` -> its column; options joined by "+"; first: index of the first option
 
 
-@dataclass(frozen=True)
-class Columns:
-    """The columns of data by path.
-
-    Attributes:
-        question: Column of the question.
-        options: Columns of the options, or the one column that lists them; () for free answers.
-        gold: Column of the right answer: a letter, the text of an option, or an index; "" without one.
-        context: Column of its passage; "" without one.
-        image: Column of the image; "" without one.
-        first: The index of the first option, "0" or "1"; "" where golds are no indices.
-    """
-
-    question: str
-    options: tuple[str, ...] = ()
-    gold: str = ""
-    context: str = ""
-    image: str = ""
-    first: str = ""
-
-
-def columns_given(text: str) -> Columns:
+def read_columns(text: str) -> Columns:
     """The columns of `question=Q,options=A+B+C+D,gold=answer,first=1`; CulturevalError where a part is wrong."""
-    given: dict[str, str] = {}
+    names = (*KNOWN, "first")
+    columns: dict[str, str] = {}
     for part in text.split(","):
         name, _, value = (piece.strip() for piece in part.partition("="))
-        if name not in NAMES or not value or name in given or (name == "first" and value not in ("0", "1")):
-            near = did_you_mean(name, NAMES) if name not in NAMES else ""
-            raise CulturevalError(
-                f"--columns {part.strip()!r}: give question, options, gold, context, image=COLUMN, first=0 or 1.{near}"
-            )
-        given[name] = value
-    if "question" not in given:
-        raise CulturevalError("--columns names no question: give question=COLUMN.")
-    options = tuple(filter(None, (name.strip() for name in given.pop("options", "").split("+"))))
-    return Columns(**given, options=options)
+        if name not in names or not value or name in columns or (name == "first" and value not in ("0", "1")):
+            known = "question, options, gold, context, image=COLUMN, first=0 or 1"
+            raise CulturevalError(f"--columns {part.strip()!r}: write {known}.")
+        columns[name] = value
+    if "question" not in columns:
+        raise CulturevalError("--columns names no question: add question=COLUMN.")
+    return columns
 
 
 def read_items(names: Sequence[str], options: DataOptions, columns: Columns | None = None) -> list[AuditItem]:
@@ -79,48 +55,45 @@ def read_items(names: Sequence[str], options: DataOptions, columns: Columns | No
 
     Args:
         names: Tasks, groups, suites, or paths of files and folders of data.
-        columns: The columns of data by path; None: `KNOWN` ones.
+        columns: The columns of data by path; None: those of `KNOWN`.
 
     Raises:
         CulturevalError: A name is unknown, or there are no data.
     """
     quiet_libraries()
     items: dict[tuple[str, str, str], AuditItem] = {}
-    given: dict[str, Path] = {}
+    paths: dict[str, Path] = {}
     for name in names:
-        path = Path(name).expanduser()
-        if by_path := _is_path(name, path):
-            resolved = path.resolve()
-            if (other := given.setdefault(resolved.name, resolved)) != resolved:
-                raise CulturevalError(f"{other} and {resolved} have one name in manifests: rename one of them.")
-        for item in _items_by_path(path, columns) if by_path else _items_of_tasks(name, options):
+        if name in {*all_suites(), *groups(), *all_tasks()} or not _is_path(name):
+            found = _items_of_tasks(name, options)
+        else:
+            path = Path(name).expanduser().resolve()
+            if (other := paths.setdefault(path.name, path)) != path:
+                raise CulturevalError(f"{other} and {path} have one name in manifests: rename one of them.")
+            found = _items_by_path(path, columns)
+        for item in found:
             items.setdefault((item.source, item.row, item.split), item)
     if not items:
         raise CulturevalError(f"{', '.join(names)}: there are no rows.")
     return list(items.values())
 
 
-def sampled_items(items: Sequence[AuditItem], sample: int | None, seed: int) -> list[AuditItem]:
-    """A random sample of each subset's items, the same for the same seed; None: all."""
+def sampled_items(items: Sequence[AuditItem], sample: int | None) -> list[AuditItem]:
+    """A random sample of each subset's items, the same each time; None: all."""
     grouped: dict[tuple[str, str], list[AuditItem]] = {}
     for item in items:
         grouped.setdefault((item.source, item.subset), []).append(item)
     return [
         some[place]
         for name, some in grouped.items()
-        for place in sampled_rows([item.row for item in some], "/".join(name), sample, seed)
+        for place in sampled_rows([item.row for item in some], "/".join(name), sample, 0)
     ]
 
 
-def _is_path(name: str, path: Path) -> bool:
-    if name in {*all_suites(), *groups(), *all_tasks()}:
-        return False
-    try:
-        if path.exists():
-            return True
-    except OSError:  # longer than a path may be
-        return False
-    if os.sep in name or format_of(path) or name.startswith((".", "~")):
+def _is_path(name: str) -> bool:
+    if os.path.exists(os.path.expanduser(name)):
+        return True
+    if os.sep in name or format_of(Path(name)) or name.startswith((".", "~")):
         raise CulturevalError(f"{name}: no such file or folder.")
     return False
 
@@ -142,7 +115,7 @@ def items_of_task(task: Task, options: DataOptions) -> Iterator[AuditItem]:
     options = with_defaults(options)
     found = find_subset(task, options)
     shared = {"source": found.source.repo, "revision": found.revision, "subset": task.subset}
-    shared |= {"task": task.task, "benchmark": task.benchmark, "language": task.language}
+    shared |= {"task": task.task, "benchmark": task.benchmark}
     for files, split in ((found.few_shot_files, "few_shot"), (found.files, "test")):
         for placed, outcome in tried_rows(task, found, files, options) if files else ():
             if outcome is not None:
@@ -196,67 +169,65 @@ def _items_by_path(path: Path, columns: Columns | None) -> Iterator[AuditItem]:
     files = [file for file in files if not any(part.startswith(".") for part in file.relative_to(folder).parts)]
     if not files:
         raise CulturevalError(f"{path} holds no data file (.csv, .tsv, .json, .jsonl, .parquet, .arrow).")
-    name = path.resolve().name
     for file in files:
         below = relative_path(file, folder)
-        shared = {"source": name, "benchmark": name, "revision": "local", "subset": below.partition(".")[0]}
+        shared = {"source": path.name, "benchmark": path.name, "revision": "local", "subset": below.partition(".")[0]}
         split = "few_shot" if holds_examples(file.relative_to(folder)) else "test"
         rows = read_rows(file)
-        used = _columns_of(rows[0], columns, str(file)) if rows else None
+        used = _columns_of(rows[0], columns, str(file)) if rows else {}
         for number, row in enumerate(rows):
             place = {"row": f"{below}:{number}", "hash": row_hash(row, folder), "split": split}
-            yield AuditItem(**shared, **place, **_as_given(row, used, folder, f"{file}, row {number + 1}"))
+            yield AuditItem(**shared, **place, **_parts_of(row, used, folder, f"{file}, row {number + 1}"))
 
 
-def _columns_of(row: Mapping[str, Any], given: Columns | None, where: str) -> Columns:
-    """The columns of a file by its first row: those given, which must all be there, or known names."""
+def _columns_of(row: Mapping[str, Any], columns: Columns | None, where: str) -> Columns:
+    """The columns of a file by its first row: those of --columns, which must all be there, or known names."""
     names = list(map(str, row))
-    if given:
-        for name in filter(None, (given.question, *given.options, given.gold, given.context, given.image)):
+    if columns:
+        for name in (name for part in KNOWN for name in columns.get(part, "").split("+") if name):
             if name not in row:
                 near = did_you_mean(name, names)
                 raise CulturevalError(f"{where} has no column {name!r}.{near} It has {', '.join(names[:20])}.")
-        return given
-    found = {part: next((name for name in known if name in row), "") for part, known in KNOWN.items()}
-    listed = found.pop("options")
-    if not found["question"] or (not listed and not found["gold"]):
+        return columns
+    found = {part: name for part, known in KNOWN.items() for name in reversed(known) if name in row}
+    if "question" not in found or not {"options", "gold"} & {*found}:
         raise CulturevalError(
             f"{where}: which columns are the question, its options and its gold? They are {', '.join(names[:20])}. "
-            "Give --columns question=Q,options=A+B+C+D,gold=G."
+            "Write --columns question=Q,options=A+B+C+D,gold=G."
         )
-    return Columns(**found, options=(listed,) if listed else ())
+    return found
 
 
-def _as_given(row: Mapping[str, Any], columns: Columns, folder: Path, where: str) -> dict[str, Any]:
+def _parts_of(row: Mapping[str, Any], columns: Columns, folder: Path, where: str) -> dict[str, Any]:
     """The parts of an item that stand in the columns of a row; `where` names it in errors."""
-    values: dict[str, Any] = {"question": _text(row.get(columns.question)), "context": _text(row.get(columns.context))}
-    gold = row.get(columns.gold) if columns.gold else None
-    if columns.options:
-        options = _options(row, columns, where)
-        places, problem = gold_places(gold, options, columns.first, where) if columns.gold else ((), "")
-        values |= {"form": "mcq", "options": options, "gold": places, "gold_problem": problem}
+    cells = {part: row.get(name) for part, name in columns.items() if part not in ("options", "first")}
+    values: dict[str, Any] = {name: _text(cells.get(name)) for name in ("question", "context")}
+    gold = cells.get("gold")
+    if "options" in columns:
+        options = _options(row, columns["options"].split("+"), where)
+        known = gold_places(gold, options, columns.get("first", ""), where) if "gold" in columns else ((), "")
+        values |= {"form": "mcq", "options": options, "gold": known[0], "gold_problem": known[1]}
     else:
         answers = gold if isinstance(gold, list | tuple) else [gold]
-        values |= {"form": "qa", "answers": tuple(_text(one) for one in answers if not is_empty(one))}
-        values["gold_problem"] = "is null or empty" if columns.gold and not values["answers"] else ""
-    if columns.image and not is_empty(row.get(columns.image)):
+        values |= {"form": "qa", "answers": tuple(_text(answer) for answer in answers if not is_empty(answer))}
+        values["gold_problem"] = "is null or empty" if "gold" in columns and not values["answers"] else ""
+    if not is_empty(cells.get("image")):
         try:
-            values |= {"images": True, "image": image_cell(row, columns.image, folder)}
+            values |= {"images": True, "image": image_cell(row, columns["image"], folder)}
         except BadRow as error:
-            values |= {"images": True, "image": _text(row[columns.image]), "image_problem": error.reason}
+            values |= {"images": True, "image": _text(cells["image"]), "image_problem": error.reason}
     return values
 
 
-def _options(row: Mapping[str, Any], columns: Columns, where: str) -> tuple[str, ...]:
+def _options(row: Mapping[str, Any], columns: Sequence[str], where: str) -> tuple[str, ...]:
     """The options' texts; empty cells of columns after the last filled one are options that are not there."""
-    if len(columns.options) > 1:
-        cells = [row.get(name) for name in columns.options]
-        while cells and is_empty(cells[-1]):
-            cells.pop()
-        return tuple(map(_text, cells))
-    listed = row.get(columns.options[0])
+    listed = row.get(columns[0])
+    if len(columns) > 1:
+        listed = [row.get(name) for name in columns]
+        while listed and is_empty(listed[-1]):
+            listed.pop()
     if not isinstance(listed, list | tuple):
-        raise CulturevalError(f"{where}: {columns.options[0]!r} is no list: name a column an option, options=A+B+C+D.")
+        raise CulturevalError(f"{where}: {columns[0]!r} is no list: name a column an option, options=A+B+C+D.")
     return tuple(map(_text, listed))
 
 
@@ -268,28 +239,28 @@ def gold_places(gold: Any, options: Sequence[str], first: str, where: str) -> tu
         first: The index of the first option; "" where golds are no indices.
 
     Raises:
-        CulturevalError: The gold is a number, and `first` does not say what the first option's is.
+        CulturevalError: The gold is a number, and `first` does not say the index of the first option.
     """
-    texts, places = list(map(comparable, options)), []
-    for one in gold if isinstance(gold, list | tuple) else [gold]:
-        if is_empty(one):
+    texts, places = list(map(comparable, options)), set()
+    for cell in gold if isinstance(gold, list | tuple) and gold else [gold]:
+        if is_empty(cell) or isinstance(cell, list | tuple):
             return (), "is null or empty"
-        text = comparable(str(one))
-        number, label = text.removesuffix(".0"), label_index(text)
-        if number.isdecimal() and not first and text not in texts:
-            raise CulturevalError(f"{where}: the gold {text} is a number: give --columns ...,first=0 or first=1.")
+        text = comparable(str(cell))
+        number = text.removesuffix(".0")
         if number.isdecimal() and first:
             place = int(number) - int(first)
         elif text in texts:
             place = texts.index(text)
-        elif label is None:
-            return (), f"{text[:60]!r} is the text of no option"
-        else:
+        elif number.isdecimal():
+            raise CulturevalError(f"{where}: the gold {text} is a number: write --columns ...,first=0 or first=1.")
+        elif (label := label_index(text)) is not None:
             place = label
+        else:
+            return (), f"{text[:60]!r} is the text of no option"
         if not 0 <= place < len(options) or not texts[place]:
             return (), f"{text[:40]!r} is none of the {len(options)} options"
-        places.append(place)
-    return (tuple(sorted(set(places))), "") if places else ((), "is null or empty")
+        places.add(place)
+    return tuple(sorted(places)), ""
 
 
 def _text(cell: Any) -> str:

@@ -24,16 +24,17 @@ from cultureval.tasks.suite import Task
 if TYPE_CHECKING:
     import pandas
 
-    from cultureval.audit.checks import Checked
+    from cultureval.audit.checks import Checked, Finding
     from cultureval.audit.code_refinement import Refined
     from cultureval.audit.judging import Audit, JudgedItem
     from cultureval.audit.review import Reviewed
 
 MANIFEST = "manifest.jsonl"
 DECISIONS = {"keep": "kept", "discard": "discarded", "review": "to review"}
-ITEM = ("source", "revision", "benchmark", "subset", "task", "row", "hash", "form", "question", "context", "gold")
-FINDING = ("check", "severity", "source", "subset", "task", "row", "hash", "detail", "other")
-OPINION = ("judge", "outcome", "problem", "total", "reply", "scores", "issues")
+PLACE = ("source", "subset", "task", "row", "hash")
+ITEM = (*PLACE, "revision", "benchmark", "form", "question", "context", "gold")
+FINDING = ("check", "severity", *PLACE, "detail", "repeated")
+VERDICT = ("outcome", "reason", "reply", "scores", "notes")
 MOST_REASONS, MOST_ROWS, FEW_FINDINGS = 5, 40, 3  # of what is printed; the files hold all
 PUBLISHED = {"HumanEval+": (145, 19), "MBPP+": (308, 70)}  # QIMMA's paper: modified, unchanged
 REASONS = {
@@ -53,11 +54,11 @@ def write_audit(checked: "Checked", audit: "Audit | None", folder: Path) -> tupl
     """
     rows = list(checked.rows)
     if audit:
-        judged = [one.manifest_row() for one in audit.items]
+        judged = [item.manifest_row() for item in audit.items]
         rows = list(merged([Manifest("", tuple(some)) for some in (rows, judged)]).rows)
         write_json_lines(folder / "verdicts.jsonl", map(_record, audit.items))
     manifest = write_manifest(folder / MANIFEST, rows)
-    write_csv(folder / "findings.csv", list(map(asdict, checked.findings)), FINDING)
+    write_csv(folder / "findings.csv", list(map(_finding, checked.findings)), FINDING)
     tables = {"decisions": _decisions(rows)} if rows else {}
     tables |= _judges_tables(audit) if audit else {}
     for name, table in tables.items():
@@ -68,40 +69,49 @@ def write_audit(checked: "Checked", audit: "Audit | None", folder: Path) -> tupl
     return manifest, text
 
 
+def _finding(finding: "Finding") -> dict[str, Any]:
+    place = {name: getattr(finding.item, name) for name in PLACE}
+    repeated = finding.repeated.id if finding.repeated else ""
+    about = {"check": finding.check.name, "severity": finding.check.severity}
+    return about | place | {"detail": finding.detail, "repeated": repeated}
+
+
 def findings_text(checked: "Checked") -> str:
     """The findings as a table of checks, and under it the first of each check."""
     rows, parts, findings, items = [], [], checked.findings, checked.items
-    for check in checked.checks:
-        own = [finding for finding in findings if finding.check == check.name]
-        if own:
-            rows.append((check.name, check.severity, f"{len(own):,}", f"{len(own) / len(items):.1%}"))
-            lines = [f"  {one.source} {one.row}: {one.detail}" for one in own[:FEW_FINDINGS]]
-            more = [f"  ... and {len(own) - FEW_FINDINGS:,} more in findings.csv"] if len(own) > FEW_FINDINGS else []
-            parts.append("\n".join([f"{check.name}: {check.reason}", *lines, *more]))
+    for check in dict.fromkeys(finding.check for finding in findings):
+        own = [finding for finding in findings if finding.check == check]
+        rows.append((check.name, check.severity, f"{len(own):,}", f"{len(own) / len(items):.1%}"))
+        lines = [f"  {finding.item.source} {finding.item.row}: {finding.detail}" for finding in own[:FEW_FINDINGS]]
+        more = [f"  ... and {len(own) - FEW_FINDINGS:,} more in findings.csv"] if len(own) > FEW_FINDINGS else []
+        parts.append("\n".join([f"{check.name}: {check.reason}", *lines, *more]))
     table = [terminal_table(("check", "severity", "items", "share"), rows, align="llrr")] if rows else []
-    found = len({(finding.source, finding.row) for finding in findings})
+    found = len({finding.item.id for finding in findings})
     total = f"{len(items):,} items of {counted(len({item.source for item in items}), 'data set')}"
     return "\n\n".join([*table, *parts, f"{total}: {found:,} with findings, {len(findings):,} findings."])
 
 
-def _record(one: "JudgedItem") -> dict[str, Any]:
-    return {name: getattr(one.item, name) for name in ITEM} | {
-        "options": one.item.options or one.item.answers,
-        "decision": one.decision,
-        "reasons": one.reasons,
-        "opinions": [{name: getattr(opinion, name) for name in OPINION} for opinion in one.opinions],
+def _record(judged: "JudgedItem") -> dict[str, Any]:
+    verdicts = {name: {part: getattr(verdict, part) for part in VERDICT} for name, verdict in judged.verdicts.items()}
+    return {name: getattr(judged.item, name) for name in ITEM} | {
+        "options": judged.item.options or judged.item.answers,
+        "decision": judged.decision,
+        "reasons": judged.reasons,
+        "verdicts": verdicts,
     }
 
 
 def judging_text(audit: "Audit") -> str:
     """Missing verdicts with their reasons, the rule, cost and signatures of an audit."""
-    opinions = [opinion for one in audit.items for opinion in one.opinions]
-    silent = Counter(
-        f"{one.judge}: {one.outcome}, {one.problem.partition(': ')[0][:100]}" for one in opinions if not one.scores
+    missing = Counter(
+        f"{name}: {verdict.outcome}, {verdict.reason.partition(': ')[0][:100]}"
+        for item in audit.items
+        for name, verdict in item.verdicts.items()
+        if not verdict.scores
     )
-    lines = [f"{count:,} without a verdict of {why}" for why, count in silent.most_common(MOST_REASONS)]
+    lines = [f"{count:,} without a verdict of {reason}" for reason, count in missing.most_common(MOST_REASONS)]
     costs = "; ".join(f"{name}: {budget}" for name, budget in audit.costs.items())
-    signatures = [f"signature: {one}" for one in audit.signatures]
+    signatures = [f"signature: {signature}" for signature in audit.signatures]
     return "\n".join([*lines, f"Rule: {audit.rule}. Cost: {costs}.", *signatures])
 
 
@@ -151,10 +161,10 @@ def _judges_tables(audit: "Audit") -> "dict[str, pandas.DataFrame]":
 
     scores = pandas.DataFrame(
         [
-            (place, opinion.judge, criterion, score)
-            for place, one in enumerate(audit.items)
-            for opinion in one.opinions
-            for criterion, score in opinion.scores.items()
+            (place, judge, criterion, int(score))
+            for place, item in enumerate(audit.items)
+            for judge, verdict in item.verdicts.items()
+            for criterion, score in verdict.scores.items()
         ],
         columns=["item", "judge", "criterion", "score"],
     )
@@ -178,13 +188,13 @@ def _agreement(scores: "pandas.DataFrame") -> Iterator[dict[str, Any]]:
 
 
 def reviewed_text(reviewed: "Reviewed") -> str:
-    """Who gave how many verdicts, what came of them, and how far people agree."""
-    people = ", ".join(f"{name} {count:,}" for name, count in sorted(reviewed.annotators.items()))
+    """Who gave how many verdicts, what they decide, and how far people agree."""
+    people, counts = reviewed.annotators, reviewed.counts
+    names = ", ".join(f"{name} {count:,}" for name, count in sorted(people.items()))
     text = (
-        f"{counted(sum(reviewed.annotators.values()), 'verdict')} of {counted(len(reviewed.annotators), 'annotator')} "
-        f"({people}).\n"
-        f"{counted(reviewed.kept, 'item')} kept, {reviewed.discarded:,} discarded, {reviewed.tied:,} tied, which stay "
-        f"open, {reviewed.waiting:,} still without enough votes."
+        f"{counted(sum(people.values()), 'verdict')} of {counted(len(people), 'annotator')} ({names}).\n"
+        f"{counted(counts['kept'], 'item')} kept, {counts['discarded']:,} discarded, {counts['tied']:,} tied, which "
+        f"stay open, {counts['waiting']:,} still without enough votes."
     )
     if not reviewed.pairs:
         return text
@@ -199,7 +209,7 @@ def prompts_file(folder: Path, dataset: str) -> Path:
 
 
 def write_refined(refined: "Sequence[Refined]", folder: Path, dataset: str) -> None:
-    """Writes the prompts of all problems, and those that people shall look at."""
+    """Writes the prompts of all problems, and a table of those that people should look at."""
     write_json_lines(prompts_file(folder, dataset), map(asdict, refined))
     rows = [asdict(one) for one in refined if one.outcome == "review"]
     review = [{name: row.get(name) for name in REFINED_COLUMNS} for row in rows]
@@ -215,14 +225,14 @@ def refined_text(refined: "Mapping[str, Sequence[Refined]]", canonical: Mapping[
     """
     rows, lines = [], []
     for title, some in refined.items():
-        counts = Counter(one.outcome for one in some)
+        counts = Counter(prompt.outcome for prompt in some)
         modified, unchanged = PUBLISHED[title]
         paper = f"{modified} / {unchanged} ({modified / (modified + unchanged):.0%})"
         numbers = [f"{counts[name]:,}" for name in ("modified", "unchanged", "review")]
         share = f"{counts['modified'] / len(some):.0%}"
         rows.append([title, f"{len(some):,}", *numbers, share, paper, "{} of {}".format(*canonical[title])])
-        why = Counter(one.reason for one in some if one.outcome == "review")
-        told = "; ".join(f"{count:,} {REASONS.get(name, name)}" for name, count in why.most_common())
-        lines += [f"{title}: {counted(why.total(), 'prompt')} to review: {told}."] if told else []
+        waiting = Counter(prompt.reason for prompt in some if prompt.outcome == "review")
+        reasons = "; ".join(f"{count:,} {REASONS.get(name, name)}" for name, count in waiting.most_common())
+        lines += [f"{title}: {counted(waiting.total(), 'prompt')} to review: {reasons}."] if reasons else []
     header = ["", "prompts", "modified", "unchanged", "to review", "modified", "[paper]", "canonical solutions pass"]
     return "\n".join([terminal_table(header, rows, "lr"), *lines])

@@ -1,84 +1,72 @@
 """`cultureval audit code`: a model refines the Arabic of code prompts; only edits of that Arabic count."""
 
+import contextlib
 import sys
-from contextlib import redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cultureval.runtime.data.hub import go_offline_if_unreachable
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.extras import require_extra
 from cultureval.runtime.printing import print_note, print_result
-from cultureval.scripts.options import Data, OutputDir, ReuseReplies, data_settings
-from cultureval.scripts.score import Workers
+from cultureval.runtime.settings import current_settings, use_settings
+from cultureval.scripts.options import Data, OutputDir
 
 if TYPE_CHECKING:
-    from cultureval.audit.code_refinement import Refined
     from cultureval.metrics.judges.asking import Asker
     from cultureval.tasks.qimma.code_data import ProblemSet
 
+DATASETS = ("humaneval", "mbpp")
+
 
 def code(
-    model: Annotated[
-        str, typer.Option(help="The model that refines: a YAML file as of judges, or an id; not with --reviewed.")
-    ] = "",
-    dataset: Annotated[
-        Literal["humaneval", "mbpp", "both"], typer.Option(help="humaneval (HumanEval+), mbpp (MBPP+) or both.")
-    ] = "both",
+    model: Annotated[str, typer.Option(help="The model that refines: a YAML file or an id; not with --reviewed.")] = "",
     data: Data = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Refine this many prompts, from the first on.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Refine the first N prompts of each data set.")] = None,
     reviewed: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="People's verdicts (accept or keep) in a ..._review.csv of --output-dir; no model is asked.",
-        ),
+        typer.Option(exists=True, metavar="FILE", help="A ..._review.csv with people's verdicts."),
     ] = None,
-    dry_run: Annotated[
-        bool, typer.Option(help="Print the number of calls and their estimated cost; refine nothing.")
-    ] = False,
+    dry_run: Annotated[bool, typer.Option(help="Print the number of calls and their cost; refine nothing.")] = False,
     budget: Annotated[float | None, typer.Option(min=0, help="Maximal cost of the replies.")] = None,
     output_dir: OutputDir = "audit-code",
-    resume: ReuseReplies = None,
-    workers: Workers = None,
 ) -> None:
     """Refines the Arabic in docstrings of HumanEval+ and MBPP+ with QIMMA's prompt; exits 1 if a canonical fails.
 
     Example: cultureval audit code --model gpt.yaml --output-dir audit-code
     """
-    from cultureval.audit.code_refinement import read_reviewed
+    require_extra("code")
+    from cultureval.audit.code_refinement import read_reviewed, refine
     from cultureval.reports.audit import prompts_file, refined_text, write_refined
     from cultureval.tasks.qimma.code_data import load_problems
 
-    folder, names = Path(output_dir).expanduser(), ("humaneval", "mbpp") if dataset == "both" else (dataset,)
-    if not model and not reviewed:
-        raise CulturevalError("Name the model that refines: --model FILE.yaml, or its id.")
-    if model and reviewed:
-        raise CulturevalError("--reviewed asks no model: leave --model out.")
-    if reviewed and not reviewed.is_file():
-        raise CulturevalError(f"{reviewed}: no such file.")
-    with data_settings(data, None, resume=resume):
-        asker = None if reviewed else _asker(model, budget)
-        sets = {name: load_problems(name, limit=limit) for name in names}
+    folder = Path(output_dir).expanduser()
+    if bool(model) == bool(reviewed):
+        raise CulturevalError("Name the model that refines (--model FILE.yaml) or people's verdicts (--reviewed FILE).")
+    asker = _asker(model, budget) if model else None
+    with use_settings(current_settings().with_(data_root=data)) as settings:
+        if not settings.data_root:
+            go_offline_if_unreachable()
+        sets = {name: load_problems(name, limit=limit) for name in DATASETS}
+        prompts = {name: {task: row["prompt"] for task, row in some.rows.items()} for name, some in sets.items()}
         if asker and dry_run:
-            print(_cost(asker, sets))
-            return
-        saved = {name: (one.dataset.prefix, prompts_file(folder, name)) for name, one in sets.items()}
+            return print(
+                "\n".join(f"{sets[name].dataset.title}: {_cost(asker, some)}" for name, some in prompts.items())
+            )
         if asker:
-            refined = _refined(asker, sets)
-        else:
-            assert reviewed is not None  # without it a model is named
-            refined = read_reviewed(reviewed, saved)
+            refined = {name: refine(asker, some) for name, some in prompts.items()}
+        elif reviewed:
+            refined = read_reviewed(reviewed, {name: prompts_file(folder, name) for name in DATASETS})
+        canonical = {}
         for name, some in refined.items():
             write_refined(some, folder, name)
-        canonical = {}
-        for name, problems in sets.items():
             used = load_problems(name, prompts=prompts_file(folder, name), limit=limit)
-            canonical[problems.dataset.title] = _passing(used, workers)
-    titled = {sets[name].dataset.title: some for name, some in refined.items()}
-    print_result(refined_text(titled, canonical), folder)
+            canonical[used.dataset.title] = _passing(used)
+    print_result(refined_text({sets[name].dataset.title: some for name, some in refined.items()}, canonical), folder)
     if asker and asker.stopped:
-        raise CulturevalError(f"{asker.stopped}. Replies so far are kept: run the same command to continue.")
+        raise CulturevalError(f"{asker.stopped}. Replies are saved: run the same command to continue.")
     if any(passed < number for passed, number in canonical.values()):
         raise typer.Exit(1)
 
@@ -92,37 +80,22 @@ def _asker(model: str, budget: float | None) -> "Asker":
     return Asker(settings, judge_identity(settings))
 
 
-def _prompts(problems: "ProblemSet") -> dict[str, str]:
-    return {name: row["prompt"] for name, row in problems.rows.items()}
-
-
-def _cost(asker: "Asker", sets: "dict[str, ProblemSet]") -> str:
+def _cost(asker: "Asker", prompts: dict[str, str]) -> str:
     from cultureval.audit.code_refinement import refinement_questions
     from cultureval.runtime.servers.costs import estimate_tokens
 
-    lines = []
-    for problems in sets.values():
-        prompts = _prompts(problems)
-        usual = sum(map(estimate_tokens, prompts.values())) // len(prompts)
-        found = asker.estimate(refinement_questions(prompts), usual)
-        lines.append(f"{problems.dataset.title}: {found}")
-    return "\n".join(lines)
+    usual = sum(map(estimate_tokens, prompts.values())) // len(prompts)
+    return str(asker.estimate(refinement_questions(prompts), usual))
 
 
-def _refined(asker: "Asker", sets: "dict[str, ProblemSet]") -> "dict[str, list[Refined]]":
-    from cultureval.audit.code_refinement import refine
-
-    print_note(f"{sum(len(one.rows) for one in sets.values()):,} prompts; --dry-run tells the cost before.")
-    return {name: refine(asker, _prompts(problems)) for name, problems in sets.items()}
-
-
-def _passing(problems: "ProblemSet", workers: int | None) -> tuple[int, int]:
+def _passing(problems: "ProblemSet") -> tuple[int, int]:
     """How many canonical solutions pass their own tests with these prompts, of how many."""
-    with redirect_stdout(sys.stderr):  # what EvalPlus prints
+    with contextlib.redirect_stdout(sys.stderr):  # what EvalPlus and its libraries print
         from cultureval.metrics.code.judging import check_canonical_solutions
         from cultureval.metrics.code.report import failing_canonicals
 
-        verdicts = check_canonical_solutions(problems.problems(), problems.dataset.name, workers=workers)
-        for entry in failing_canonicals(verdicts):
-            print_note(f"{entry['task_id']}: the canonical solution fails: {entry['reason']}")
-        return len(verdicts) - len(failing_canonicals(verdicts)), len(verdicts)
+        verdicts = check_canonical_solutions(problems.problems(), problems.dataset.name)
+        failing = list(failing_canonicals(verdicts))
+    for entry in failing:
+        print_note(f"{entry['task_id']}: the canonical solution fails: {entry['reason']}")
+    return len(verdicts) - len(failing), len(verdicts)

@@ -1,120 +1,92 @@
-"""Files of a curation. Step 1: images with metadata; damaged ones, duplicates and near duplicates are left out.
-
-Step 8: the data set, in the layout in which the tasks of M2CQA read QCRI/M2CQA below a data root.
-"""
+"""Files of a curation: the images with their metadata (step 1), and the data set in the layout of QCRI/M2CQA."""
 
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from cultureval.audit.m2cqa.items import REPO, Item, Outcome, Rejected
-from cultureval.audit.m2cqa.people import Decided
 from cultureval.prompts.cells import image_cell, optional_text
-from cultureval.runtime.data.image_store import SUFFIXES, pillow, stored_image, upright
+from cultureval.runtime.data.image_store import pillow, stored_image, upright
 from cultureval.runtime.data.row_files import read_rows
 from cultureval.runtime.data.user_cache import write_atomically, write_json_lines
 from cultureval.runtime.errors import BadRow, CulturevalError, MissingColumn
-from cultureval.tasks.manifest import ManifestRow, row_hash
+from cultureval.tasks.manifest import Decision, ManifestRow, row_hash
 
-METADATA = ("metadata.jsonl", "metadata.csv", "metadata.json", "metadata.parquet")
-IMAGE = ("image", "file_name", "image_path", "file")
+METADATA = ("metadata.jsonl", "metadata.csv")
+IMAGE = ("image", "file_name")  # the column with an image's path below the folder
 ABOUT = ("country", "category", "subcategory", "description", "url", "licence")
 NEAR = 5  # of the 64 bits of two difference hashes that may differ
-SIDE = 8
-
-
-def metadata_file(folder: Path) -> Path:
-    """The table of the images in a folder; raises CulturevalError where there is none."""
-    for name in METADATA:
-        if (folder / name).is_file():
-            return folder / name
-    raise CulturevalError(
-        f"{folder} holds no {METADATA[0]} (or .csv, .json, .parquet): one row an image, with `image` (its path below "
-        "the folder), `country`, `category`, `subcategory`, `description` and, where known, `id`, `url`, `licence`."
-    )
 
 
 def read_images(folder: Path) -> Outcome:
     """The items of a folder's images, in the order of its metadata.
 
-    The paper removes images with the same address and near duplicates, and does not say how those are found: ours is
-    the difference hash, 64 signs of neighbouring pixels' differences, of which 5 may differ.
+    The paper removes images with the same address and near duplicates, and does not say how it finds them. Ours is
+    the difference hash: 64 signs of neighbouring pixels' differences, of which 5 may differ.
 
     Raises:
-        CulturevalError: There is no metadata, or it names no image.
+        CulturevalError: There is no metadata.
     """
-    kept: list[Item] = []
+    file = next((folder / name for name in METADATA if (folder / name).is_file()), None)
+    if file is None:
+        raise CulturevalError(
+            f"{folder} holds no {' or '.join(METADATA)}: one row an image, with `image` (its path below the folder), "
+            "`country`, `category`, `subcategory`, `description` and, where known, `id`, `url`, `licence`."
+        )
+    kept: dict[str, Item] = {}
     rejected: list[Rejected] = []
-    seen: dict[str, str] = {}
-    hashes: dict[str, int] = {}
-    named: set[str] = set()
-    rows = read_rows(metadata_file(folder))
-    for number, row in enumerate(rows):
+    hashes: dict[str, np.ndarray] = {}
+    for number, row in enumerate(read_rows(file)):
         item = _item(row, number, folder)
         if isinstance(item, Item):
-            named.add(item.about["file"])
-            problem = _duplicate(item, seen, hashes)
-            if problem is None:
-                kept.append(item)
+            hashed = difference_hash(stored_image(item.image))
+            if problem := _duplicate(item, hashed, kept, hashes):
+                item = Rejected(item.id, *problem)
+            else:
+                kept[item.id], hashes[item.id] = item, hashed
                 continue
-            item = Rejected(item.id, *problem)
         rejected.append(item)
-    unnamed = sorted(set(_image_files(folder)) - named - {str(row.get(name)) for row in rows for name in IMAGE})
-    rejected += [Rejected(file, "no_metadata", "no row of the metadata names this image") for file in unnamed]
-    if not kept:
-        raise CulturevalError(f"{metadata_file(folder)}: none of its {len(rows)} rows names an image that can be read.")
-    return Outcome(tuple(kept), tuple(rejected))
+    return Outcome(tuple(kept.values()), tuple(rejected))
 
 
 def _item(row: Mapping[str, Any], number: int, folder: Path) -> Item | Rejected:
-    name, column = f"row {number}", next((column for column in IMAGE if column in row), IMAGE[0])
+    column = next((column for column in IMAGE if column in row), IMAGE[0])
+    name = f"row {number}"
     try:
-        file = row[column] if isinstance(row.get(column), str) else ""
-        name = optional_text(row, "id") or Path(file).stem or name
-        about = {key: optional_text(row, key) or "" for key in ABOUT} | {"file": file}
+        name = optional_text(row, "id") or Path(str(row.get(column) or "")).stem or name
+        about = {key: optional_text(row, key) or "" for key in ABOUT}
         return Item(name, image_cell(row, column, folder), about)
     except (BadRow, MissingColumn) as error:
         return Rejected(name, "bad_image" if column in row else "no_image", str(error))
 
 
-def _duplicate(item: Item, seen: dict[str, str], hashes: dict[str, int]) -> tuple[str, str] | None:
-    """Why an item doubles an earlier one; None where it does not, which is then among the seen."""
-    if f"id {item.id}" in seen:
+def _duplicate(
+    item: Item, hashed: np.ndarray, kept: Mapping[str, Item], hashes: Mapping[str, np.ndarray]
+) -> tuple[str, str] | None:
+    """The reason and the detail if an item repeats an earlier one."""
+    if item.id in kept:
         return "same_id", "an earlier row has this id"
-    for kind, value in (("url", item.about["url"]), ("image", item.image)):
-        if value and f"{kind} {value}" in seen:
-            return f"same_{kind}", f"as {seen[f'{kind} {value}']}"
-    own = difference_hash(stored_image(item.image))
-    for other, hash_of_other in hashes.items():
-        if (own ^ hash_of_other).bit_count() <= NEAR:
-            return "near_duplicate", f"of {other}"
-    hashes[item.id] = own
-    seen |= {f"id {item.id}": item.id, f"url {item.about['url']}": item.id, f"image {item.image}": item.id}
+    for earlier in kept.values():
+        if item.about["url"] and item.about["url"] == earlier.about["url"]:
+            return "same_url", f"as {earlier.id}"
+        if item.image == earlier.image:
+            return "same_image", f"as {earlier.id}"
+        if np.count_nonzero(hashed != hashes[earlier.id]) <= NEAR:
+            return "near_duplicate", f"of {earlier.id}"
     return None
 
 
-def difference_hash(path: Path) -> int:
-    """64 bits: whether each pixel of the image at 9 by 8 grey pixels is brighter than its right neighbour."""
-    size = (SIDE + 1, SIDE)
-    small = upright(path).convert("RGB").convert("L").resize(size, pillow().Resampling.LANCZOS)
-    pixels = list(small.tobytes())
-    bits = 0
-    for row in range(SIDE):
-        for column in range(SIDE):
-            place = row * (SIDE + 1) + column
-            bits = bits << 1 | (pixels[place] > pixels[place + 1])
-    return bits
+def difference_hash(path: Path) -> np.ndarray:
+    """Whether each pixel of the image at 9 by 8 grey pixels is brighter than its right neighbour: [8, 8] of bool."""
+    grey = upright(path).convert("RGB").convert("L").resize((9, 8), pillow().Resampling.LANCZOS)
+    pixels = np.asarray(grey)
+    return pixels[:, :-1] > pixels[:, 1:]
 
 
-def _image_files(folder: Path) -> Iterator[str]:
-    for path in sorted(folder.rglob("*")):
-        if path.suffix.lower() in (*SUFFIXES.values(), ".jpeg") and path.is_file():
-            yield path.relative_to(folder).as_posix()
-
-
-OURS = "`cultureval audit curate m2cqa`"
-SHOWN = ("country", "category", "subcategory", "url", "licence")
+OURS = "`cultureval audit curate`"
 
 
 def write_dataset(items: Sequence[Item], varieties: Sequence[str], root: Path) -> Path:
@@ -151,8 +123,15 @@ def write_dataset(items: Sequence[Item], varieties: Sequence[str], root: Path) -
     return folder
 
 
-def manifest_rows(items: Sequence[Item], varieties: Sequence[str], decided: Mapping[str, Decided]) -> list[ManifestRow]:
-    """The lines of a manifest on the rows of `write_dataset`; a decision on an item is one on all its varieties."""
+def manifest_rows(
+    items: Sequence[Item], varieties: Sequence[str], decisions: Mapping[str, tuple[Decision, str]], people: list[str]
+) -> list[ManifestRow]:
+    """The lines of a manifest on the rows of `write_dataset`; a decision on an item is one on all its varieties.
+
+    Args:
+        decisions: Item -> the decision and its reason (`people.decisions`).
+        people: The annotators.
+    """
     return [
         ManifestRow(
             source=REPO,
@@ -160,18 +139,18 @@ def manifest_rows(items: Sequence[Item], varieties: Sequence[str], decided: Mapp
             subset=variety,
             row=f"{variety}/test.jsonl:{number}",
             hash=row_hash(_row(item, variety)),
-            decision=decided[item.id].decision,
-            reasons=list(decided[item.id].reasons),
-            by=[f"person:{name}" for name in decided[item.id].by],
+            decision=decisions[item.id][0],
+            reasons=[decisions[item.id][1]],
+            by=[f"person:{name}" for name in people],
         )
         for variety in varieties
         for number, item in enumerate(items)
-        if item.id in decided
+        if item.id in decisions
     ]
 
 
 def _row(item: Item, variety: str) -> dict[str, object]:
     statements = item.statements[variety]
     row: dict[str, object] = {"id": item.id, "image": f"images/{item.image}"}
-    row |= {name: item.about[name] for name in SHOWN}
+    row |= {name: item.about[name] for name in ABOUT if name != "description"}
     return row | {"q_plus": statements.q_plus, "q_minus": list(statements.q_minus)}

@@ -1,7 +1,7 @@
-"""What `cultureval audit curate m2cqa` writes and prints about a curation."""
+"""What `cultureval audit curate` writes about a curation, and prints."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,9 +11,11 @@ from cultureval.runtime.data.user_cache import write_json_lines
 from cultureval.runtime.errors import shown_names
 
 if TYPE_CHECKING:
-    from cultureval.audit.m2cqa.curation import Contrast
+    import pandas
+
     from cultureval.audit.m2cqa.items import Outcome
     from cultureval.metrics.agreement import Coefficient
+    from cultureval.tasks.manifest import Decision
 
 MOST_DISPUTED = 10  # statements that are named
 PUBLISHED = {"statements": (0.71, 0.19), "options": (0.39, 0.16)}  # M2CQA, A.2.3: within, across
@@ -30,41 +32,55 @@ PUBLISHED_AGREEMENT = {  # Table 1: AC1, raw
 def write_rejected(outcomes: "Mapping[str, Outcome]", file: Path) -> None:
     """Writes each rejected item with its step, reason and detail as a line of JSON."""
     write_json_lines(
-        file, ({"step": step} | asdict(item) for step, outcome in outcomes.items() for item in outcome.rejected)
+        file, ({"step": step} | asdict(one) for step, outcome in outcomes.items() for one in outcome.rejected)
     )
 
 
-def curation_text(outcomes: "Mapping[str, Outcome]", contrasts: "Mapping[str, Contrast]") -> str:
-    """Kept and rejected items of each step with reasons, and the contrast of options beside the paper's."""
+def curation_text(outcomes: "Mapping[str, Outcome]", contrasts: Mapping[str, tuple[float, float]], items: int) -> str:
+    """Kept and rejected items of each step with the reasons, and the contrast check of the items beside the paper's."""
     rows = []
     for step, outcome in outcomes.items():
-        reasons = Counter(item.reason for item in outcome.rejected)
-        counts = ", ".join(f"{count} {reason}" for reason, count in reasons.most_common())
-        rows.append([step, f"{len(outcome.kept):,}", f"{len(outcome.rejected):,}", counts])
+        reasons = Counter(one.reason for one in outcome.rejected).most_common()
+        listed = ", ".join(f"{count} {reason}" for reason, count in reasons)
+        rows.append([step, f"{len(outcome.kept):,}", f"{len(outcome.rejected):,}", listed])
     text = terminal_table(["step", "kept", "rejected", "reasons"], rows, "lrrl")
     if not contrasts:
         return text
     header = ["mean cosine", "items", "within an item", "[paper]", "across items", "[paper]"]
-    rows = [
-        [name, f"{item.items:,}", f"{item.within:.2f}", f"[{within}]", f"{item.across:.2f}", f"[{across}]"]
-        for name, item in contrasts.items()
-        for within, across in [PUBLISHED[name]]
-    ]
+    rows = []
+    for name, values in contrasts.items():
+        cells = zip(values, PUBLISHED[name], strict=True)
+        rows.append([name, f"{items:,}", *(cell for one, paper in cells for cell in (f"{one:.2f}", f"[{paper}]"))])
     return f"{text}\n\n{terminal_table(header, rows, 'lr')}"
 
 
-def agreement_text(found: "Mapping[tuple[str, str], Mapping[str, Coefficient]]", items: int) -> str:
-    """Agreement of annotators for each question and kind of statement, beside the paper's Table 1."""
+def people_text(
+    agreement: "Mapping[tuple[str, str], Mapping[str, Coefficient]]",
+    majority: "pandas.DataFrame",
+    decisions: "Mapping[str, tuple[Decision, str]]",
+) -> str:
+    """What annotators decide, their agreement beside the paper's Table 1, and statements without a majority.
+
+    Args:
+        agreement: (question, role) -> coefficients; empty where no statement has two labels.
+        majority: The majority of labels by statement and question, "" without one.
+        decisions: Item -> the decision and its reason.
+    """
     rows = []
-    for kind, values in found.items():
-        numbers = zip((values["AC1"], values["raw"]), PUBLISHED_AGREEMENT[kind], strict=True)
-        cells = [(f"{own.value:.3f} [{own.low:.3f}, {own.high:.3f}]", f"{paper}") for own, paper in numbers]
-        rows.append([*kind, *cells[0], *cells[1]])
-    table = terminal_table(["question", "statement", "AC1", "[paper]", "raw", "[paper]"], rows, "llr")
-    return f"{items:,} items with labels; 95% intervals over items.\n{table}"
-
-
-def disputed_text(keys: "Sequence[tuple[str, str, str]]") -> str:
-    """Statements without a majority of annotators, for a further annotator."""
-    statements = shown_names([f"{item} ({variety}, {role})" for item, variety, role in keys], MOST_DISPUTED)
-    return f"{len(keys):,} statements without a majority, for a further annotator: {statements or 'none'}."
+    for place, values in agreement.items():
+        numbers = zip((values["AC1"], values["raw"]), PUBLISHED_AGREEMENT[place], strict=True)
+        cells = [(f"{one.value:.3f} [{one.low:.3f}, {one.high:.3f}]", f"{paper}") for one, paper in numbers]
+        rows.append([*place, *cells[0], *cells[1]])
+    header = ["question", "statement", "AC1", "[paper]", "raw", "[paper]"]
+    table = [terminal_table(header, rows, "llr"), "95% intervals over items."] if rows else []
+    open_statements = majority.index[majority.eq("").any(axis=1)]
+    named = shown_names([f"{item} ({variety}, {role})" for item, variety, role in open_statements], MOST_DISPUTED)
+    counts = Counter(decision for decision, _ in decisions.values())
+    return "\n".join(
+        [
+            *table,
+            f"{len(open_statements):,} statements without a majority, for a further annotator: {named or 'none'}.",
+            f"Of {len(decisions):,} items that people labelled, {counts['keep']:,} are kept, {counts['discard']:,} "
+            f"discarded, {counts['review']:,} still to be reviewed.",
+        ]
+    )

@@ -10,7 +10,7 @@ from faulty_server import MODEL, FaultyServer
 from forked_commands import StartedCommand, own_variables, run_forked
 from waiting import wait_until
 
-from cultureval.audit.judging import Rule
+from cultureval.audit.judging import decide
 from cultureval.judge_prompts.templates import judge_template
 from cultureval.tasks.manifest import read_manifest
 
@@ -110,7 +110,7 @@ def test_decisions_are_those_of_the_table_across_a_kill(tmp_path):
     check_decisions(tmp_path / "out")
     check_payments(first, 0)
     check_payments(second, 1)
-    assert "Rule: blog<7. Cost: one: cost" in done.stdout and "agreement:" in done.stdout
+    assert "Rule: blog. Cost: one: cost" in done.stdout and "agreement:" in done.stdout
     with (tmp_path / "out" / "decisions.csv").open(encoding="utf-8") as file:
         (row,) = csv.DictReader(file)
     decided = [decision for *_, decision, _ in TABLE]
@@ -126,11 +126,11 @@ def check_decisions(folder):
     decided = {row.row: row for row in read_manifest(folder / "manifest.jsonl").rows}
     for record in records:
         one, two, totals, blog, paper = TABLE[number_of(record["question"]) % len(TABLE)]
-        found = {opinion["judge"]: opinion["total"] for opinion in record["opinions"]}
+        found = {name: sum(verdict["scores"].values()) or None for name, verdict in record["verdicts"].items()}
         row = decided[record["row"]]
         assert found == {"one": totals[0], "two": totals[1]}, (one, two, record)
         assert (record["decision"], row.decision) == (blog, blog), (one, two, record)
-        assert Rule("paper").decide(found)[0] == paper
+        assert decide("paper", found)[0] == paper
         assert [f"judge:{name}:no_verdict" in row.reasons for name in ("one", "two")] == [
             total is None for total in totals
         ]

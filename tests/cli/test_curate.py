@@ -1,4 +1,4 @@
-"""`cultureval audit curate m2cqa` with scripted servers: from twelve images to a data set that `eval m2cqa` runs on."""
+"""`cultureval audit curate` with scripted servers: from twelve images to a data set that `eval m2cqa` runs on."""
 
 import csv
 import json
@@ -126,7 +126,7 @@ def test_from_twelve_images_to_a_run_of_m2cqa_across_a_kill(place):
     variables = own_variables(place) | {"HF_HUB_OFFLINE": "1"}
     translators = [part for name in ("msa", "ajp", "arz") for part in ("--translator", f"{name}=writer.yaml")]
     options = ["--writer", "writer.yaml", "--blind", "one.yaml,two.yaml", *translators, "--share", "0.5"]
-    options = ["audit", "curate", "m2cqa", "images", *options, "--encoder", "encoder", "--output-dir", "curated"]
+    options = ["audit", "curate", "images", *options, "--encoder", "encoder", "--output-dir", "curated"]
     kept = {"network": True, "loaded": "ours"}
 
     def run(*arguments):

@@ -33,7 +33,7 @@ from waiting import PATIENCE, own_port
 from benchmarks.end_to_end_runs import compare, data_root
 from benchmarks.real_model import write_subset
 from cultureval.audit.items import AuditItem
-from cultureval.audit.judging import Rule, audit_items
+from cultureval.audit.judging import audit_items
 from cultureval.judge_prompts.templates import judge_template
 from cultureval.metrics.judges.asking import Asker
 from cultureval.metrics.judges.items import JudgeItem
@@ -369,12 +369,10 @@ def test_a_vision_model_audits_and_answers_blindly(servers, vision_folder, load,
     file = tmp_path / "drawn.png"
     Image.new("RGB", (48, 32), "brown").save(file)
     about = {"images": True, "image": store_image(file.read_bytes())}
-    item = AuditItem(
-        *("s", "local", "x", "f:0", "0" * 64, "test", "mcq"), "ما هذا؟", ("إبريق", "كأس"), (0,), **about, language="ar"
-    )
+    item = AuditItem(*("s", "local", "x", "f:0", "0" * 64, "test", "mcq"), "ما هذا؟", ("إبريق", "كأس"), (0,), **about)
     form = {"structured_outputs": {"json": {"type": "object"}}}
     judge = {"model": MODEL, "base_url": servers["vision"], "max_tokens": 600, "extra_body": form}
     judges = [JudgeSettings(name=name, revision=name, **judge) for name in ("one", "two")]
-    judged = audit_items(judges, [item], Rule())
+    judged = audit_items(judges, [item], "blog")
     assert all("audit_mcq_image#" in line and "extra_body:structured_outputs" in line for line in judged.signatures)
-    assert all(opinion.reply.startswith("{") for opinion in judged.items[0].opinions)
+    assert all(verdict.reply.startswith("{") for verdict in judged.items[0].verdicts.values())

@@ -1,6 +1,7 @@
 """The refinement of code prompts: nothing counts but a change of the docstring's Arabic."""
 
 import csv
+import dataclasses
 import gzip
 import io
 import json
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from cultureval.audit.code_refinement import TEMPLATE, read_proposal, refined_prompt, with_reviews
+from cultureval.audit.code_refinement import TEMPLATE, read_proposal, read_reviewed, refined_prompt
 from cultureval.metrics.judges.asking import ModelReply
 from cultureval.runtime.errors import CulturevalError
 
@@ -81,28 +82,37 @@ def test_a_change_of_code_numbers_or_examples_goes_to_review_with_the_sources_pr
     assert (found.outcome, found.prompt, found.reason) == ("review", FUNCTION, "not_only_arabic") and found.detail
 
 
-@pytest.mark.parametrize("text", ["", "Yes", "I cannot do this.", "Fixed,Human Check\n", f"{'x' * 200_000},No"])
+@pytest.mark.parametrize("text", ["", "Yes", "I cannot do this.", "Fixed,Human Check\n"])
 def test_replies_without_the_columns_are_refused(text):
     with pytest.raises(Exception, match="the reply"):
         read_proposal(text)
 
 
-def test_people_decide_and_are_held_to_the_same_rule():
+def test_people_decide_and_are_held_to_the_same_rule(tmp_path):
     loose = FUNCTION.replace("ل 40 جملا، (من `amounts`).", "(من `amounts`) لـ40 جملًا.")
-    waiting = [outcome(FUNCTION, reply_of(loose, "yes"))]
+    waiting = outcome(FUNCTION, reply_of(loose, "yes"))
+    (tmp_path / "humaneval.jsonl").write_text(json.dumps(dataclasses.asdict(waiting)), encoding="utf-8")
     row = {"task_id": "HumanEval/1", "proposed": loose.replace("\n", "\r\n"), "verdict": "Accept"}
-    assert with_reviews(waiting, [row])[0].prompt == loose
-    assert with_reviews(waiting, [row | {"verdict": "keep"}])[0].outcome == "unchanged"
-    assert with_reviews(waiting, [row | {"verdict": ""}]) == waiting
-    for wrong, told in (
-        ({"proposed": loose.replace("zakat", "z")}, "accepts a prompt that cannot be used"),
-        ({"verdict": "yes"}, "not accept or keep"),
-        ({"task_id": "HumanEval/2"}, "not one of those"),
+
+    def reviewed(*rows):
+        with (tmp_path / "review.csv").open("w", encoding="utf-8-sig", newline="") as file:
+            writer = csv.DictWriter(file, row)
+            writer.writeheader()
+            writer.writerows(rows)
+        saved = {name: tmp_path / f"{name}.jsonl" for name in ("humaneval", "mbpp")}
+        return read_reviewed(tmp_path / "review.csv", saved)["humaneval"]
+
+    assert reviewed(row)[0].prompt == loose
+    assert reviewed(row | {"verdict": "keep"})[0].outcome == "unchanged"
+    assert reviewed(row | {"verdict": ""}) == [waiting]
+    for rows, message in (
+        ([row | {"proposed": loose.replace("zakat", "z")}], "accepted prompt of HumanEval/1 cannot be used"),
+        ([row | {"verdict": "yes"}], "write accept or keep"),
+        ([row | {"task_id": "HumanEval/2"}], "no prompt to review"),
+        ([row, row], "twice"),
     ):
-        with pytest.raises(CulturevalError, match=told):
-            with_reviews(waiting, [row | wrong])
-    with pytest.raises(CulturevalError, match="twice"):
-        with_reviews(waiting, [row, row])
+        with pytest.raises(CulturevalError, match=message):
+            reviewed(*rows)
 
 
 @pytest.mark.skipif(not REAL.is_dir(), reason="3LM's prompts are not on this machine")

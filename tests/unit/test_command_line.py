@@ -39,7 +39,7 @@ def parameters(command, path=()):
 
 def test_each_option_has_help_one_name_for_its_meaning_and_one_meaning_for_its_name():
     found = [*parameters(typer.main.get_command(app)), *parameters(typer.main.get_command(benchmarks), ("bench",))]
-    assert {"eval", "fetch", "bench retrieval", "audit curate m2cqa", "judge"} <= {path for path, _ in found}
+    assert {"eval", "fetch", "bench retrieval", "audit curate", "judge"} <= {path for path, _ in found}
     assert [(path, one.name) for path, one in found if not one.help] == []
     synonyms = {"out", "to", "output_folder", "output_path", "max_samples", "max_rows", "data_dir", "data_root", "root"}
     synonyms |= {"gpu", "suites", "custom_suite", "plugin", "iterations", "bootstraps", "precision", "batch"}

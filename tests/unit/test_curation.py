@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw
 
-from cultureval.audit.m2cqa import people, questions, statements
+from cultureval.audit.m2cqa import people, steps
 from cultureval.audit.m2cqa.curation import contrasts
 from cultureval.audit.m2cqa.files import read_images
 from cultureval.audit.m2cqa.items import ChoiceQuestion, Item, Statements, Unfit
@@ -36,37 +36,35 @@ ASKED_AR = ChoiceQuestion("ما هذا؟", ("إبريق شاي مغربي", "إ�
 
 
 def test_a_question_is_read_and_its_rules_are_kept():
-    asked, notes = questions.read_mcq(f"Here it is:\n```json\n{json.dumps({'multiple-choice': MCQ})}\n```")
-    assert asked == ASKED and notes["semantic_focus"] == ["Visual Attributes"]
+    assert steps.read_question(f"Here it is:\n```json\n{json.dumps({'multiple-choice': MCQ})}\n```") == ASKED
     for change, reason in (
         ({"options_en": ["a pot", "A pot ", "a lamp"]}, "options_not_distinct"),
         ({"correct_answer_en": "a samovar"}, "answer_not_an_option"),
         ({"question_en": "Is a Moroccan teapot on the tray?"}, "answer_in_question"),
         ({"options_en": ["a pot", "a lamp"]}, "unreadable_reply"),
         ({"question_en": "x" * 2000}, "unreadable_reply"),
-        ({"question_en": "=HYPERLINK(1)"}, "unreadable_reply"),
         ({"question_en": "Which \u202epot?"}, "unreadable_reply"),
         ({"options_en": "a pot"}, "unreadable_reply"),
     ):
         with pytest.raises(Unfit) as caught:
-            questions.read_mcq(json.dumps(MCQ | change))
-        assert caught.value.reason == reason
+            steps.read_question(json.dumps(MCQ | change))
+        assert str(caught.value).startswith(f"{reason}: ")
     for text in ("", "no", "[1]", "{" * 5000, '{"multiple-choice": 3}'):
         with pytest.raises(Unfit):
-            questions.read_mcq(text)
+            steps.read_question(text)
 
 
 @pytest.mark.parametrize(
     ("text", "letter"), [("B", "B"), ("b.", "B"), ("**C**", "C"), ("(A)", "A"), ("B. a lamp\nBecause", "B")]
 )
 def test_letters_are_read(text, letter):
-    assert questions.read_letter(text) == letter
+    assert steps.read_letter(text) == letter
 
 
 @pytest.mark.parametrize("text", ["", "D", "I think it is the teapot", "A or B", "5"])
 def test_what_is_not_one_letter_is_no_answer(text):
     with pytest.raises(Unfit):
-        questions.read_letter(text)
+        steps.read_letter(text)
 
 
 @pytest.mark.parametrize(
@@ -111,10 +109,10 @@ def test_statements_keep_the_rules(variety, changed, reason):
         texts[place] = text
     given, asked = Statements(texts[0], tuple(texts[1:])), ASKED if variety == "en" else ASKED_AR
     if not reason:
-        return statements.check_statements(given, asked, variety)
+        return steps.check_statements(given, asked, variety)
     with pytest.raises(Unfit) as caught:
-        statements.check_statements(given, asked, variety)
-    assert caught.value.reason == reason
+        steps.check_statements(given, asked, variety)
+    assert str(caught.value).startswith(f"{reason}: ")
 
 
 def test_images_that_double_others_or_cannot_be_read_are_left_out(tmp_path):
@@ -128,7 +126,6 @@ def test_images_that_double_others_or_cannot_be_read_are_left_out(tmp_path):
     drawn("a_again.jpg", 0, 60)
     (tmp_path / "same.png").write_bytes((tmp_path / "a.png").read_bytes())
     (tmp_path / "broken.png").write_bytes(b"\x89PNG")
-    drawn("unnamed.png", 10)
     rows = [("a.png", "u1"), ("b.png", "u2"), ("a_again.jpg", "u3"), ("same.png", "u4"), ("b.png", "u1")]
     rows += [("broken.png", "u5"), ("../outside.png", "u6"), ("", "u7")]
     lines = [json.dumps({"file_name": name, "url": url, "country": "Oman"}) for name, url in rows]
@@ -137,9 +134,7 @@ def test_images_that_double_others_or_cannot_be_read_are_left_out(tmp_path):
     assert [item.id for item in found.kept] == ["a", "b"] and found.kept[0].about["country"] == "Oman"
     reasons = [(one.id, one.reason) for one in found.rejected]
     assert reasons[:3] == [("a_again", "near_duplicate"), ("same", "same_image"), ("b", "same_id")]
-    assert [reason for _, reason in reasons[3:]] == ["bad_image"] * 3 + ["no_metadata"] and reasons[-1][
-        0
-    ] == "unnamed.png"
+    assert [reason for _, reason in reasons[3:]] == ["bad_image"] * 3
 
 
 def made(number, country="Oman", category="Food"):
@@ -163,25 +158,24 @@ def test_contrast_is_the_mean_cosine_within_and_across_items():
             vectors[place, number[place]], vectors[place, 3 + number[place]] = nearness, (1 - nearness**2) ** 0.5
         return vectors
 
-    found = contrasts(items, encode, seed=0)
-    assert found["statements"].within == pytest.approx(0.5) and found["options"].within == pytest.approx(0)
-    assert found["statements"].across == found["options"].across == 0 and found["statements"].items == 3
+    found = contrasts(items, encode)
+    assert found["statements"] == pytest.approx((0.5, 0)) and found["options"] == pytest.approx((0, 0))
 
 
 def test_the_sample_for_people_is_stratified_and_their_labels_decide(tmp_path):
     items = [
         made(number, country, "Food") for number, country in enumerate(["Oman"] * 12 + ["Qatar"] * 6 + ["Iraq"] * 2)
     ]
-    drawn = people.stratified(items, 0.25, seed=3)
+    drawn = people.stratified(items, 0.25)
     counts = [sum(item.about["country"] == name for item in drawn) for name in ("Oman", "Qatar", "Iraq")]
-    assert len(drawn) == 5 and counts[0] == 3 and sorted(counts[1:]) in ([0, 2], [1, 1])
-    assert drawn == people.stratified(items, 0.25, seed=3)
-    people.write_sheet(tmp_path / "sheet.csv", drawn, ["en"], 0)
+    assert counts == [3, 1, 1] and drawn == people.stratified(items, 0.25)
+    people.write_sheet(tmp_path / "sheet.csv", drawn, ["en"])
     with (tmp_path / "sheet.csv").open(encoding="utf-8-sig", newline="") as file:
         rows = list(csv.DictReader(file))
-    said = replace(drawn[0], about={"country": "=1+1", "category": "@x"})
-    people.write_sheet(tmp_path / "said.csv", [said], ["en"], 0)
-    assert (tmp_path / "said.csv").read_text("utf-8").splitlines()[1].count(",'") == 2  # a spreadsheet computes nothing
+    formulas = [replace(drawn[0], about={"country": "=1+1", "category": "@x"})]
+    people.write_sheet(tmp_path / "formulas.csv", formulas, ["en"])
+    text = (tmp_path / "formulas.csv").read_text("utf-8")
+    assert text.splitlines()[1].count(",'") == 2  # a spreadsheet computes nothing
     assert len(rows) == 15 and {row["gold"] for row in rows if row["role"] != "q_plus"} == {"False"}
 
     def filled(name, labels):
@@ -192,32 +186,37 @@ def test_the_sample_for_people_is_stratified_and_their_labels_decide(tmp_path):
             for row in rows:
                 need, right = labels.get((row["item"], row["role"]), ("yes", "Correct"))
                 writer.writerow(row | {"need_image": need, "correctness": right})
-        return people.read_sheet(path)
+        return path
 
     first, second = drawn[0].id, drawn[1].id
-    one = filled("1.csv", {(first, "q_plus"): ("Yes", "Incorrect"), (second, "q_minus_1"): ("No", "Correct")})
-    two = filled("2.csv", {(first, "q_plus"): ("Yes", "incorrect"), (second, "q_minus_1"): ("Yes", "Correct")})
-    assert people.disputed([one, two]) == [(second, "en", "q_minus_1")]
-    assert people.wrong_items([one, two]) == {first: "person:incorrect:en:q_plus"}
-    decided = people.decisions({"amal": one, "basim": two}, drawn)
-    assert [decided[item.id].decision for item in drawn] == ["discard", "review", "keep", "keep", "keep"]
-    assert decided[second] == people.Decided("review", ("person:tie",), ("amal", "basim"))
-    with pytest.raises(CulturevalError, match="amal labelled another q_"):
-        people.decisions({"amal": one}, drawn[1:])
-    agreed = people.agreement([one, two])
+    sheets = [
+        filled("amal.csv", {(first, "q_plus"): ("Yes", "Incorrect"), (second, "q_minus_1"): ("No", "Correct")}),
+        filled("basim.csv", {(first, "q_plus"): ("Yes", "incorrect"), (second, "q_minus_1"): ("Yes", "Correct")}),
+    ]
+    labels = people.read_sheets(sheets, drawn)
+    majority = people.majorities(labels)
+    assert list(majority.index[majority.eq("").any(axis=1)]) == [(second, "en", "q_minus_1")]
+    decided = people.decisions(majority)
+    assert [decided[item.id][0] for item in drawn] == ["discard", "review", "keep", "keep", "keep"]
+    assert decided[first][1] == "person:incorrect:en:q_plus" and decided[second][1] == "person:tie"
+    with pytest.raises(CulturevalError, match="holds another statement"):
+        people.read_sheets(sheets, drawn[1:])
+    agreed = people.agreement(labels)
     assert agreed["correctness", "q_plus"]["raw"].value == 1 and agreed["need_image", "q_minus_1"]["raw"].value == 0.8
     # By hand: pa = 4/5, pi = (0.9, 0.1, 0), pe = (0.09 + 0.09) / 2, AC1 = (0.8 - 0.09) / (1 - 0.09).
     assert agreed["need_image", "q_minus_1"]["AC1"].value == pytest.approx(0.71 / 0.91)
     with pytest.raises(CulturevalError, match="none of Yes, No, Unsure"):
-        filled("3.csv", {(first, "q_plus"): ("perhaps", "")})
+        people.read_sheets([filled("3.csv", {(first, "q_plus"): ("perhaps", "")})], drawn)
+    one_sheet = people.read_sheets(sheets[:1], drawn)
+    assert people.agreement(one_sheet) == {} and people.decisions(people.majorities(one_sheet))[second][0] == "discard"
 
 
 @pytest.mark.skipif(not PAPER.is_file(), reason="the paper's text is not on this machine")
 @pytest.mark.parametrize(
     ("template", "start", "end"),
     [
-        (questions.MCQ, "You are an AI assistant spec", "A.2.2"),
-        (statements.SYSTEM, "You are an AI assistant.", "A.2.3"),
+        (steps.MCQ, "You are an AI assistant spec", "A.2.2"),
+        (steps.SYSTEM, "You are an AI assistant.", "A.2.3"),
     ],
 )
 def test_the_prompts_are_the_papers_word_for_word(template, start, end):
