@@ -36,7 +36,7 @@ def evaluate(
     tasks: Tasks,
     data: Data = None,
     form: Form = None,
-    limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="The first N rows of each task.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="At most N rows of each task.")] = None,
     num_fewshot: Annotated[int | None, typer.Option(min=0, metavar="N", help="N examples in each prompt.")] = None,
     model_args: ModelArgs = None,
     task_args: TaskArgs = None,
@@ -82,6 +82,9 @@ def evaluate(
 
     with use_settings(settings):
         if not wrong.found and _is_dual_encoder(model, tasks):
+            unused = {"--limit": limit, "--num-fewshot": num_fewshot, "--push-to-hub": push_to_hub, "--wandb": wandb}
+            if unknown := [option for option, value in unused.items() if value]:
+                raise CulturevalError(f"A dual encoder ranks a whole gallery: leave {', '.join(unknown)} out.")
             return _evaluate_dual_encoder(model, tasks, output_dir)
         check, saving = partial(check_model, model), Saving(log_samples, push_to_hub, wandb)
         names = with_shots(tasks, num_fewshot)
