@@ -52,7 +52,7 @@ class PlannedModel(_Part):
 
 
 class Plan(_Part):
-    """The content of a plan; docs/plans.md describes its fields."""
+    """The content of a plan; docs/scaling.md shows its fields."""
 
     models: Annotated[
         list[Annotated[PlannedModel, BeforeValidator(lambda one: {"model": one} if isinstance(one, str) else one)]],
