@@ -44,7 +44,7 @@ class Family(NamedTuple):
     sizes_by: Literal["", "qwen2_vl", "glm4v"] = ""
 
 
-# Examples of replies, and where each format was read, are in docs/cvlue.md. Ours: normalised, xyxy, xywh. LLaVA 1.5 was
+# Examples of replies are in docs/cvlue.md, where each was read in docs/evidence/box_formats.md. LLaVA 1.5 was
 # trained on shares of the image padded to a square (users' analyses, LLaVA issue 606), while processors pad, crop or
 # tile: no format is right for its type, so that none follows from it.
 FAMILIES = {

@@ -425,6 +425,6 @@ QIMMA_GEN = Suite(
     benchmarks=generated(BENCHMARKS, "qimma"),
     options=(LOCATION, SHUFFLE),
     tables="cultureval.reports.qimma.table:generative_tables",
-    page="docs/without_log_probabilities.md",
+    page="docs/qimma.md",
 )
 SUITE = (QIMMA, QIMMA_GEN)
