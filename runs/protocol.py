@@ -9,7 +9,7 @@ from cultureval.tasks.catalogue import kind_of, known_task, name_and_shots
 if TYPE_CHECKING:
     from cultureval.runs.loading import Run
 
-UNKNOWN = "not told"
+UNKNOWN = "unknown"
 NONE = "none"
 SIGNED = ("manifest", "gold", "refined_prompts", "data_hash", "options", "evalplus")
 GENERATION = (
@@ -25,7 +25,7 @@ OF_METRICS = {  # a package -> beginnings of the metrics that it computes
 
 
 def protocol(run: "Run", task: str, metric: str = "") -> dict[str, str]:
-    """The protocol of a score; "not told" where a results file does not have a field.
+    """The protocol of a score; "unknown" where a results file does not have a field.
 
     Args:
         task: With `|k`; one of the run's.

@@ -60,7 +60,7 @@ def test_runs_of_the_shared_protocol_are_ranked_and_others_stand_below_with_what
     assert [row.name for row in table.rows if row.differs] == [row.name for row in table.rows[5:]]
     assert "prompt: another prompt here" in rows["lab/other"].differs[0]
     assert any(one.startswith("limit: 5 here, none there") for one in rows["lab/limited"].differs)
-    assert any("not told here" in one for one in rows["lab/stock"].differs), "what a file does not say is no default"
+    assert any("unknown here" in one for one in rows["lab/stock"].differs), "what a file does not say is no default"
     assert table.columns[0] == table.main and table.main in table.lower
     best = {row.name for row in table.rows if table.is_best(row, table.main)}
     assert best == {"lab/good"}, "only ranked rows are the best"

@@ -39,7 +39,7 @@ def test_equal_runs_of_two_models_are_comparable_and_what_differs_is_named(tmp_p
 def test_what_a_stock_file_does_not_say_is_not_told(tmp_path):
     told = protocol_of(tmp_path, stock=True)
     unknown = {"rows", "form", "prompt", "parity", "system prompt", "scorer"}
-    assert {name for name, value in told.items() if value == "not told"} == unknown
+    assert {name for name, value in told.items() if value == "unknown"} == unknown
     assert told["limit"] == "none"  # LightEval's `max_samples`
 
 
