@@ -15,9 +15,9 @@ from cultureval.tasks.suite import Suite, Task
 WIDTH = 80  # cells, where standard output is no terminal
 MOST_NAMED = 8  # of metrics
 HINTS = (
-    "Rows are the published ones: ≥ where only some tasks' numbers are known, ? where none is. `cultureval tasks "
-    "SUITE` lists a suite's groups and task args, `cultureval tasks GROUP` a group's tasks, `cultureval tasks --all` "
-    "every task; `--json` prints them as JSON."
+    "Rows are published numbers; ≥: known for some tasks only, ?: unknown. `cultureval tasks SUITE` lists a suite's "
+    "groups and task args, `cultureval tasks GROUP` a group's tasks, `cultureval tasks --all` every task; `--json` "
+    "prints JSON."
 )
 FIRST = 10  # subsets and broken rows that are shown without --full
 COLUMNS = ("subset", "source", "rows", "few-shot", "broken", "duplicate", "published", "")

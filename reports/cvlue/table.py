@@ -104,7 +104,7 @@ def box_hints(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     if not best or overlaps[best] < overlap + BETTER:
         return []
     used = specific_of(rows[0]["doc"])["box_format"]
-    found = f"Read as {used} writes boxes, their mean IoU is {overlap:.2f}; as {best} does, {overlaps[best]:.2f}"
+    found = f"Mean IoU is {overlap:.2f} with boxes read as {used}, and {overlaps[best]:.2f} with boxes read as {best}"
     return [f"{found}: run again with --task-args box_format={best}."]
 
 

@@ -130,7 +130,6 @@ def test_bad_input_ends_with_one_clear_sentence(refusal, tiny_lm, tmp_path, comm
     "command",
     [
         ("eval", "{model}", "qimma_aratrust", "--data", "samples", "--output-dir"),
-        ("code", "generate", "{model}", "--dataset", "humaneval", "--data", "samples", "--output-dir"),
         ("eval", "{model}", "cvlue_itr", "--data", "samples", "--output-dir"),
     ],
 )

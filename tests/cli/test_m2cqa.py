@@ -90,7 +90,7 @@ def test_always_true_always_false_and_perfect(evaluate, cultureval, refusal, tmp
     for name, (verdict, cfhr) in expected.items():
         limit = "4" if name == "no" else "18"
         done, results, asked = evaluate(verdict, "m2cqa", out=name, options=["--limit", limit])
-        assert ("--limit 4 would cut an item of 3 rows; it is raised to 6" in done.stderr) == (name == "no")
+        assert ("--limit 4 would cut an item of 3 rows: it is raised to 6" in done.stderr) == (name == "no")
         items = 2 if name == "no" else 6
         assert asked == 12 * 3 * items
         scores = results["results"]

@@ -66,7 +66,7 @@ def test_the_release_is_recognised_by_its_number_of_images(root, monkeypatch):
     assert report["notes"] == ["4 images, as in the training split of the 2025 release."]
     assert report["other_data"] == f"Not a test split; published scores are of test splits: {report['notes'][0]}"
     first, last = prepared("cvlue_vg", root)[1]["notes"]
-    assert "no known split" in first and "box format: qwen_vl" in last
+    assert "no known split" in first and "read as qwen_vl" in last
 
 
 def test_a_models_type_decides_the_box_format_unless_people_do(monkeypatch):

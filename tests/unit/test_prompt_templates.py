@@ -62,7 +62,7 @@ def test_the_hash_covers_text_labels_and_the_template_of_passages(write):
         ("---\nlabels: [A, [B]]\n---\n", "valid string"),
         ("---\nlabels:\n---\n", "distinct labels"),
         ("---\nlabels: [A\n---\n", "a head that is not YAML"),
-        ("---\nlabels: A B\n$question", "has a head that is not of lines"),
+        ("---\nlabels: A B\n$question", "has a head that is not lines"),
         ("---\nlables: A B\n---\n", "lables: Extra inputs"),
         ('---\nlabels: A B\nseparator: "("\n---\n', "not white space"),
         ("$question\n$options", "names no labels of options"),
