@@ -84,9 +84,6 @@ def suite_text(name: str) -> str:
         rows.append((group, tasks[0].kind.task_type, str(len(tasks)), _rows(tasks), tasks[0].metrics[0]))
     suite = all_suites()[name]
     parts = [_paragraph(suite.title), _table(("group", "type", "tasks", "rows", "first metric"), rows, "llrrl")]
-    if suite.options:
-        options = [(one.name, _default(one.default), one.help.replace("`", "")) for one in suite.options]
-        parts.append(_table(("--task-args", "default", "meaning"), options, "lll"))
     if len(rows) == 1:
         parts.append(groups_text(groups(name)[rows[0][0]]))
     args = [(f"{one['name']}={one['default']}", _meaning(one)) for one in task_args(name)]

@@ -280,7 +280,7 @@ def set_unique_names(runs: Sequence[Run]) -> None:
         names = facts_of(runs[0].record)
         differing = [name for name in names if len({facts[name] for facts in alike.values()}) > 1][:2]
         for run, facts in alike.items():
-            suffix = ", ".join(f"{name} {facts[name][:24] or 'unknown'}" for name in differing) or run.date
+            suffix = ", ".join(f"{name} {facts[name][:24] or 'none'}" for name in differing) or run.date
             run.name = f"{model} ({suffix})" if len(alike) > 1 else model
         for name, count in Counter(run.name for run in alike).items():
             same = [run for run in alike if run.name == name]

@@ -174,7 +174,8 @@ def _at_chance(run: Run, tasks: Tasks) -> str:
     of_groups: dict[tuple[str, str], list[str]] = {}
     for task in tasks:
         if task.headline in CHOICE and task.task in run.details:
-            of_groups.setdefault((task.group, task.headline), []).append(task.task)
+            group = f"{task.group}|{task.shots}" if task.shots else task.group
+            of_groups.setdefault((group, task.headline), []).append(task.task)
     at_chance = []
     for (group, metric), names in of_groups.items():
         score = run.mean({(name, metric): 1 / len(names) for name in names})
@@ -183,7 +184,7 @@ def _at_chance(run: Run, tasks: Tasks) -> str:
         shares = [share for name in names if (share := _share_of_guesses(run.details[name]))]
         chance = math.fsum(shares) / len(names)
         if len(shares) == len(names) and score.low <= chance <= score.high:
-            at_chance.append(f"{group} {score.value:.2f} of {1 / chance:.3g} options")
+            at_chance.append(f"{group} {score.value:.2f} (guessing gives {chance:.2f})")
     return shown_names(at_chance, NAMED)
 
 

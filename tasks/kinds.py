@@ -96,8 +96,8 @@ def generate(
     Raises:
         ValueError: There are no metrics, or `ranges` or `lower` have an unknown metric.
     """
-    if not metrics:
-        raise ValueError("generate: name at least one metric")
+    if not isinstance(metrics, Mapping) or not metrics:
+        raise ValueError('generate: name at least one metric, as {"name": function}')
     declared = declare(*metrics, ranges=ranges, lower=lower)
     return Kind(
         *("generation", "generation", declared, answer_prompt),

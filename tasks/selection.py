@@ -63,6 +63,8 @@ def _spread(names: list[str]) -> list[str]:
     """Files replaced by their lines (`#` begins a comment), commas by separate names."""
     spread: list[str] = []
     for name in names:
+        if name.endswith(".py"):
+            raise CulturevalError(f"{name} is a file of benchmarks: add --custom-suites {name}, and name its tasks.")
         if os.path.isfile(name):  # Path.is_file raises for texts longer than a file name
             lines = Path(name).read_text(encoding="utf-8").splitlines()
             spread += [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]

@@ -58,7 +58,7 @@ TRANSLATION = Kind(
         lambda: f"{flores200_signature()},{models_signature()}",
         lambda: all_of([check_flores200, check_models]),
         sources=lambda: (*model_names(), *flores200_source()),
-        needs="spBLEU's tokenizer",
+        needs="spBLEU's tokenizer, dialect classifiers",
     ),
 )
 KINDS = {kind.name: kind for kind in (CROSS_LINGUAL, MONOLINGUAL, TRANSLATION)}  # by the group
