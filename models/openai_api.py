@@ -3,7 +3,7 @@
 SETTINGS.yaml, all but the first two optional:
 
     model: Qwen/Qwen2.5-VL-7B-Instruct      # its id on the server
-    base_url: http://localhost:8000/v1      # or a list of servers of the model
+    base_url: http://localhost:8000/v1      # or a list: requests go to the least busy server
     api_key_env: MY_KEY                     # name of the environment variable with the key
     system_prompt: ...
     generation_parameters: {temperature: 0.7, max_new_tokens: 256}

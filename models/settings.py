@@ -15,7 +15,7 @@ from cultureval.runtime.generation_hints import Placement
 from cultureval.runtime.model_settings import read_model_settings, refuse_unknown
 from cultureval.runtime.reasoning import THINK_TAGS
 
-# `--model-args` gives texts, a file numbers; true is none.
+# `--model-args` gives texts, a file numbers; `true` is not a number.
 Count = Annotated[int, BeforeValidator(lambda one: int(one) if str(one).isdecimal() else one), Field(gt=0, strict=True)]
 CountOrAuto = Count | Literal["auto"]
 # YAML reads a bare on or off as true or false.

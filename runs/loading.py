@@ -259,7 +259,7 @@ def _with_judgements(path: Path) -> list[Path]:
 
 
 def facts_of(record: RunRecord) -> dict[str, str]:
-    """The facts in which runs of one model name may differ; "" if unknown."""
+    """The facts in which runs of one model name may differ; "" for none, or if unknown."""
     model = record.model
     limits = sorted({str(task.limit) for task in record.tasks.values() if task.limit is not None})
     return {

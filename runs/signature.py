@@ -90,7 +90,7 @@ def _backend(model: Any, generated: bool) -> dict[str, str]:
 
 
 def _parity(reports: list[dict[str, Any]], bos_of_server: bool) -> str | None:
-    """The tokenization of a group's prompts; None for tasks without choices."""
+    """The tokenization of a group's prompts; None for tasks without the option `parity`."""
     found = ",".join(sorted({report["parity"] for report in reports} - {""}))
     return f"{found} but for the server's BOS" if bos_of_server and found == PAPER else found or None
 
@@ -125,7 +125,7 @@ def options_of(group: str) -> str | None:
 
 
 def _plain(value: object) -> str:
-    """A value in a list of options; a text with commas, quotes or line ends is written as JSON."""
+    """A value in a list of options; a text with commas, control characters or a first quote is JSON."""
     text = str(value)
     clear = "," not in text and not text.startswith('"') and escaped(text) == text
     return text if clear or not isinstance(value, str | Path) else escaped(json.dumps(text, ensure_ascii=False))

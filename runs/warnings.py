@@ -107,7 +107,7 @@ def _rows(run: Run, task: TaskRecord) -> tuple[int, int]:
         return 0, 0
     if run.record.schema_:
         return task.rows + task.refused, published
-    of_task = run.items[(run.items["task"] == task.task).to_numpy()]  # files without our record have no limit
+    of_task = run.items[(run.items["task"] == task.task).to_numpy()]  # without our record the limit may be unknown
     return (int(of_task["item"].nunique()), published) if len(of_task) else (0, 0)
 
 

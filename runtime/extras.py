@@ -31,7 +31,7 @@ class MissingExtra(CulturevalError):
 
 @cache
 def requirements_of(extra: str = "") -> tuple[Requirement, ...]:
-    """The packages that an extra adds to the core, with their versions; "": the packages of the core."""
+    """The packages that an extra adds to the core, with version ranges; "": the packages of the core."""
     packages = [Requirement(package) for package in requires("cultureval") or ()]
     core = [package for package in packages if package.marker is None or package.marker.evaluate({"extra": ""})]
     of_extra = [package for package in packages if package not in core and package.marker.evaluate({"extra": extra})]

@@ -116,7 +116,7 @@ class Journal:
         return answer
 
     def earlier(self, key: str) -> int | None:
-        """When the file of an answer was created, in ns since 1970; None for answers of this process."""
+        """When the file of an answer was created, in ns since 1970; None if the answer was not there at opening."""
         place = self._places.get(bytes.fromhex(key))
         if place is None or place >> PLACE_BITS >= self._found:
             return None

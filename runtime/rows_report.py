@@ -25,7 +25,7 @@ class RowsReport(TypedDict, total=False):
     # Hash of the prepared rows and few-shot examples, the same for every file format and number of shards.
     fingerprint: str
     prompt: str  # hash of the prompts' templates and labels
-    parity: str  # "paper" or "sound"; "" where the task has no choice
+    parity: str  # "paper" or "sound"; "" for tasks without the option `parity` (always sound)
     rows: int  # prepared
     expected_rows: int | None  # by the paper or the source's card; None where neither says
     few_shot_rows: int  # prepared examples

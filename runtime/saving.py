@@ -14,7 +14,7 @@ from cultureval.runtime.errors import CulturevalError, ProblemList
 
 @dataclass(frozen=True)
 class Saving:
-    """What is kept of a run, and where it is uploaded; by default nothing is."""
+    """What is kept of a run, and where it is uploaded; by default nothing is uploaded."""
 
     log_samples: bool = True  # details of each row; `judge`, `show` and `compare` need them
     push_to_hub: str | None = None  # account or organisation on the hub: results and details, as private data sets

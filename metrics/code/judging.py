@@ -2,7 +2,8 @@
 
 Each solution runs in its own jail, which gets code and inputs, never an expected output. The process outside compares
 the jail's outputs with those of the canonical solution (`comparing`), up to the first wrong one. The added tests
-run only if the base tests pass. Each verdict is written to the journal at once.
+run only if the base tests pass. A verdict is written to the journal at once,
+except after a retry, since the machine may be at fault.
 """
 
 import functools
@@ -222,7 +223,7 @@ def _judge(task: _Task) -> tuple[dict[str, Any], bool]:
     """Judges one program; an error of ours affects this program only.
 
     Returns:
-        (fields of a verdict, whether the machine may be at fault and the program is judged once more).
+        (fields of a verdict, whether the machine may be at fault: then the program is judged once more).
     """
     try:
         return _judged(task, known_truth(task.truth_key) or {})

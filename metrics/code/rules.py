@@ -1,7 +1,7 @@
 """When an output is right: EvalPlus 0.3.1's rules, applied to plain data.
 
 The oracles and the lists of problems with special rules are EvalPlus's (`evalplus.eval`). Three differences: the
-oracles get the inputs before the call; HumanEval/32 can pass (EvalPlus does not count its right outputs); a list
+oracles see the inputs as before the call; HumanEval/32 can pass (EvalPlus does not count its right outputs); a list
 that contains an empty list is not close to a list of numbers.
 """
 

@@ -30,7 +30,8 @@ class Family(NamedTuple):
 
     Attributes:
         syntax: A key of `SYNTAXES`; "json" and "list" may also be JSON objects of named sides.
-        scale: The coordinate of the right or lower edge; 0: pixels of the original image, -1: of the resized image.
+        scale: The coordinate of an image's right or lower edge; 0: pixels of the original image, -1: of the resized
+            one.
         order: Of four numbers without names.
         model_types: `model_type` in the configurations of its models.
         sizes_by: The processor that refuses images by their size (its `smart_resize`); "": none.

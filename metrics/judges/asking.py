@@ -46,7 +46,7 @@ class ModelReply(Generic[T]):
         problem: Why there is no value, as a clause; "" with a value.
         outcome: "read", or the kind of the problem.
         text: The last reply, unchanged, with its reasoning; "" without a reply.
-        asked: Number of requests.
+        asked: How often it was asked, in this run or an earlier one.
         reused: Whether the last reply is of an earlier run.
     """
 

@@ -42,7 +42,7 @@ class JudgeVerdict(ReplyReading):
         outcome: "scored" (also with a label), or why not; "unusable" if the item cannot be shown to the judge.
         reason: Why there is no score; "" if there is one.
         reply: The last reply, raw.
-        asked: Number of requests.
+        asked: How often it was asked, in this run or an earlier one.
         reused: Whether the reply is of an earlier run.
     """
 

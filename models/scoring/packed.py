@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 # Tokens of a tree beyond its shared prefix. Larger trees gain nothing once the processor is busy.
 BUDGET_CPU, BUDGET_ACCELERATOR, LEAST_BUDGET = 1024, 2048, 16
-LONG_PREFIX = 256  # tokens; a longer shared prefix is fed separately, with causal attention
+LONG_PREFIX = 256  # tokens; a shared prefix of at least this length is fed separately, with causal attention
 MAX_LOGITS = 2**28  # most logits in memory: 1 GiB in fp32
 
 

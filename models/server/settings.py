@@ -160,7 +160,7 @@ def read_config(model: str) -> ServerModelConfig:
 
 
 def check_server(model: str, likelihoods: bool) -> str | None:
-    """Checks a model on a server before a run: its settings, key, and servers (of providers only the settings).
+    """Checks a model on a server before a run: settings, key, and (except for providers) that its servers answer.
 
     Returns:
         A sentence on why it cannot score choices; None if it can, or without `likelihoods`.

@@ -37,7 +37,7 @@ def go_offline_if_unreachable() -> str | None:
 
 
 def go_offline() -> None:
-    """Sets HF_HUB_OFFLINE, before the hub's client library is imported and reads it."""
+    """Sets HF_HUB_OFFLINE; call it before the hub's client library is imported, which reads it once."""
     os.environ["HF_HUB_OFFLINE"] = "1"
 
 

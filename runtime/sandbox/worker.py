@@ -186,6 +186,6 @@ def call_entry_point(job: dict[str, Any], out: int) -> None:
 
 
 def _limit_call(seconds: float) -> None:
-    """Sets timers that end the process at a limit by signals, which no code can catch; 0 removes them."""
+    """Sets timers whose signals end the process at a limit, whatever exceptions the code catches; 0 removes them."""
     signal.setitimer(signal.ITIMER_PROF, seconds)
     signal.setitimer(signal.ITIMER_REAL, WALL_FACTOR * seconds)

@@ -1,8 +1,8 @@
 """Providers of models: their differences (`providers.yaml`), and the MODEL arguments that name them.
 
 `PROVIDER:NAME` is a model of a provider, and `hf:NAME` a model on the hub. `PROVIDER/NAME`, Inspect's form, is a
-provider's model too, with two exceptions: an existing folder, and hub ids such as `google/gemma-2-2b-it`, which the
-provider does not serve. `http://HOST/v1#NAME` is any server.
+provider's model too, with two exceptions: an existing folder, and names under `openai/` and `google/` that are not the
+provider's own models, such as the hub id `google/gemma-2-2b-it`. `http://HOST/v1#NAME` is any server.
 """
 
 import os
