@@ -46,8 +46,8 @@ class TaskRecord(Record):
         rows_hash: Fingerprint of the prepared rows, independent of file names.
         prompt_hash: Hash of the prompts' template and labels, or a word for given prompts ("curated", "published");
             `+paper` is added where `parity` is "paper".
-        parity: Tokenization of prompts, "paper" or "sound"; "" for tasks without choices; "first token" where the first
-            token of a reply was scored in place of whole choices.
+        parity: Tokenization of prompts, "paper" or "sound"; "" for a kind of task without it; "first token" where the
+            first token of a reply was scored in place of whole choices.
         skipped_rows: Broken rows that were left out.
         left_out: Missing metrics: their judge (`RunRecord.unjudged`) or model was not available.
         truncated: Answers that ended at the token limit.

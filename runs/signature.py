@@ -90,7 +90,7 @@ def _backend(model: Any, generated: bool) -> dict[str, str]:
 
 
 def _parity(reports: list[dict[str, Any]], bos_of_server: bool) -> str | None:
-    """The tokenization of a group's prompts; None for tasks without choices."""
+    """The tokenization of a group's prompts; None for tasks without parity."""
     found = ",".join(sorted({report["parity"] for report in reports} - {""}))
     return f"{found} but for the server's BOS" if bos_of_server and found == PAPER else found or None
 
