@@ -227,7 +227,7 @@ def inline_svg(chart: Chart) -> str:
 
 
 def chart_files(chart: Chart, folder: Path, formats: Sequence[str]) -> list[Path]:
-    """Writes a chart for papers, on white, with its title and note; returns the files."""
+    """Writes a chart for papers, on white, with title and note; returns the files. SVG and PNG are reproducible."""
     import vl_convert
 
     if not formats:

@@ -69,5 +69,5 @@ def _together(
 
 def _shown(value: Any) -> str:
     if value in (None, "", ()):
-        return "not set"
+        return "not set or unknown"
     return escaped(value) if isinstance(value, str) and len(value) < 60 else shorten(value, 60)

@@ -181,7 +181,7 @@ def full_lines(run: Run, width: int | None) -> list[str]:
 
 
 def _reused(run: Run) -> str:
-    """A line on answers of an earlier, killed run; "" if there is none."""
+    """A line on answers that an earlier, unfinished run gave; "" if there are none."""
     tasks = run.record.tasks.values()
     reused, asked = sum(task.reused for task in tasks), sum(task.rows + task.refused for task in tasks)
     return f"Answers of an earlier run: {reused:,} of {asked:,}." if reused else ""

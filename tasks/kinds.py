@@ -219,7 +219,7 @@ def _choice(labels: Sequence[str], returned: Mapping[str, Any], preparation: Pre
     else:
         gold = str(_value(returned, "gold")).strip()
     if not 2 <= len(options) <= len(labels):
-        raise BadRow("options", options, f"are not two to {len(labels)} options, one for each label")
+        raise BadRow("options", options, f"are not two to {len(labels)} options, at most one for each label")
     if gold not in labels[: len(options)]:
         raise BadRow("gold", gold, f"is not one of the labels {' '.join(labels[: len(options)])}, or its index")
     question = _text(_value(returned, "question"), "question")

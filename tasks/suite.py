@@ -134,7 +134,7 @@ class Source:
         unreadable: Numbers, from 0, of broken published rows; they are left out and listed, and stop no run.
         licence: As its card or paper states it.
         how_to_get: How users get it if it is gated or not on the hub.
-        gated: Whether users must accept terms; its texts are never uploaded.
+        gated: Whether users must accept terms; then its texts are never uploaded.
     """
 
     repo: Repository

@@ -157,7 +157,7 @@ def read_outputs(paths: Sequence[Path]) -> list[OutputSet]:
     Args:
         paths: CSV, TSV, JSON, JSON-lines or parquet files, `Dialect..._samples.csv` of the authors' repository, or
             folders of these. Columns: `prompt`, `completion`, `dialect` (a code or an English name; in translations the
-            language of the completion); optional `reference` (translations only), `genre` and `model`.
+            language of the completion); optional `reference` (translations, by AL-QASIDA's prompt), `genre`, `model`.
 
     Raises:
         CulturevalError: A file cannot be read, a column is missing, or a row is not understood.

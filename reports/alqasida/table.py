@@ -137,7 +137,7 @@ def _translations(sets: Sequence[_Set]) -> dict[Place, Mean]:
 
 
 def _judge_table(judge: str, sets: Mapping[str, Sequence[_Set]], score_names: ScoreNames) -> Table:
-    """A judge's means over the sets of each kind, on the scales of the paper's human ratings."""
+    """A judge's means over the sets of each kind, on the scales of the paper's human ratings (of two dialects)."""
     cells: dict[Place, Mean] = {}
     for kind, label in {**KINDS, TRANSLATION: "translation"}.items():
         for criterion, column in CRITERIA.items():

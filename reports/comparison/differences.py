@@ -116,7 +116,7 @@ def compare(
         seed: Of the swaps, the same for each row.
 
     Raises:
-        CulturevalError: The runs' protocols differ, no run has a metric, or nothing can be compared.
+        CulturevalError: Protocols differ in a field not allowed, no run has a metric, or nothing can be compared.
     """
     known = dict.fromkeys(name for run in runs for name in run.items["metric"].unique())
     for metric in metrics:

@@ -32,8 +32,8 @@ def plan(counts: Sequence[str], discordant: float, power: float, tests: int | No
         rows.append([count, *("too few" if least is None or least > discordant else f"{least:.4f}" for least in found)])
     lead = (
         f"The smallest difference of two models that a paired test at 5 % finds with {100 * power:.0f} % probability: "
-        f"as a single test, and as one of {family} tests. On {100 * discordant:g} % of the items exactly one of the two "
-        "models is right. The scale is that of an item's score: 0.01 of an accuracy is one point."
+        f"as a single test, and as one of {family} tests. On {100 * discordant:g} % of the items exactly one of the "
+        "two models is right. The scale is that of an item's score: 0.01 of an accuracy is one point."
     )
     return f"{wrapped(lead)}\n\n{terminal_table(HEADER, rows, 'r')}"
 

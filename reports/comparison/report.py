@@ -29,7 +29,8 @@ from cultureval.runtime.rounding import printed_or_na, without_nan
 
 HEADER = ("", "metric", "items", "first", "second", "difference", "95% interval", "p", "p (Holm)")
 LEAD = (
-    "Scores are on the scale of their metric, as in results files: a share is 0 to 1. Differences are first minus "
+    "Scores are on the scale of their metric, as in results files: a share is 0 to 1, also where `show` "
+    "prints percent. Differences are first minus "
     "second on the same items. Items that share an image, a poem or a passage are one cluster. A missing item counts "
     "as the worst score in the difference, its interval and p."
 )

@@ -13,7 +13,7 @@ from cultureval.runtime.errors import CulturevalError, escaped
 from cultureval.runtime.rounding import printed
 
 SUITE = "cvlue"
-OTHER_SPLIT = "the paper's numbers are of a test split that was not released, so there are no differences"
+OTHER_SPLIT = "the paper's numbers are of a test split that was not released, so no differences are computed"
 
 
 def beside_the_paper(paths: Sequence[Path], *_: object) -> tuple[str, list[Path]]:

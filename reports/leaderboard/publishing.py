@@ -60,7 +60,7 @@ def check_space(name: str) -> None:
 
 
 def push_space(folder: Path, name: str) -> str:
-    """Uploads a site as the static Space ORG/NAME, which is made where it is missing; returns its address.
+    """Uploads a site as the static Space ORG/NAME, made as a private one if it is missing; returns its address.
 
     Raises:
         CulturevalError: A bundle in the site has answers to gated data or no list of its logs, or the upload failed.
@@ -104,7 +104,7 @@ def _is_withheld(file: ResultsFile, task: str) -> bool:
 
 
 def publish(found: Sequence[Publication], org: str, say: Callable[[str], None]) -> None:
-    """Uploads, file by file, to an account or organisation; `say` gets a sentence for each.
+    """Uploads privately, file by file, to an account or organisation; `say` gets a sentence for each.
 
     Raises:
         CulturevalError: Nobody is logged in, the hub is off, or an upload failed.

@@ -65,7 +65,7 @@ def _prepare(folder: Path, logs: str) -> None:
     expected = (MARK, *Path(logs).parts[:1])  # the viewer's bundle may be there before the first page
     is_foreign = folder.is_dir() and any(path.name not in expected for path in folder.iterdir())
     if is_foreign and not (folder / MARK).is_file():
-        raise CulturevalError(f"--out {folder} has files of other programs: name an empty folder.")
+        raise CulturevalError(f"--out {folder} has other files: name an empty folder.")
     if links := [part for part in (*PARTS, NEW) if (folder / part).is_symlink()]:  # its target would be deleted
         raise CulturevalError(f"--out {folder}: {links[0]} is a link: remove it, or name another folder.")
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""`cultureval show --fooled`: items that CFHR counts. The model accepts the true statement and not only it."""
+"""`cultureval show --fooled`: items that CFHR counts: the true statement accepted, a false one not rejected."""
 
 import json
 import sys

@@ -34,7 +34,7 @@ def write_bundle(paths: Sequence[Path], folder: Path, task: str | None = None, g
     from inspect_ai.log import bundle_log_dir
 
     if folder.is_file() or (folder.is_dir() and any(folder.iterdir()) and not (folder / MARK).is_file()):
-        raise CulturevalError(f"--bundle {folder} has files of other programs: name an empty folder.")
+        raise CulturevalError(f"--bundle {folder} has other files: name an empty folder.")
     with tempfile.TemporaryDirectory(prefix="cultureval-view-") as place, contextlib.redirect_stdout(io.StringIO()):
         logs = write_logs(paths, Path(place), task, gated)
         kept = [log for log in logs if log.written]

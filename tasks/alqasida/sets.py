@@ -5,9 +5,9 @@ takes the first rows. Each row gets the template of the published row (`publishe
 prompts (development sets, other numbers of sentences) get the same templates in the same order.
 
 `published_prompts.csv` has a row for each set of requests. `templates` has a letter for each row in published order:
-its template's index (a: 0) in the dialect's list `all` of `dial8.json`. `prompts` is a hash of the prompts. Both come
-from the released outputs (2,758 monolingual and 2,392 cross-lingual prompts of JHU-CLSP/al-qasida at 34e4dba). No
-single run of the program gives the published templates.
+its template's index (a: 0) in the dialect's list `all` of `dial8.json`. `prompts` is a hash of the prompts, without
+their text. Both come from the released outputs (2,758 monolingual and 2,392 cross-lingual prompts of
+JHU-CLSP/al-qasida at 34e4dba). No single run of the program gives the published templates.
 """
 
 import csv
@@ -290,7 +290,7 @@ def _cell(row: Row, file: Path, column: str) -> str:
 
 
 def same_requests(rows: Sequence[Row], name: SetName) -> list[int]:
-    """The index of the first row with the same request, for each row; a request names its language in three positions.
+    """For each row, the index of the first row with the same request; only the place of the language's name differs.
 
     Two prompts are one request if they share 80 % of their words, without the words for the language. In the released
     prompts, one request's prompts share at least 0.9, others at most 0.3, and short prompts of one pattern (the capital

@@ -140,7 +140,7 @@ BOX_FORMAT = Option(
     "box_format",
     "CULTUREVAL_BOX_FORMAT",
     "qwen_vl",
-    "Format of the model's boxes, of prompt and parser; default: by the model's type, else the paper's `qwen_vl`",
+    "Format of boxes in prompts and answers; default: by the model's type, else the paper's `qwen_vl`",
     values=BOX_FORMATS,
     signed=False,
 )

@@ -153,7 +153,7 @@ def test_a_folder_of_others_is_refused(tmp_path):
     board, site = read_board([tmp_path / "results"]), tmp_path / "site"
     site.mkdir()
     (site / "mine.txt").write_text("")
-    with pytest.raises(CulturevalError, match="files of other programs"):
+    with pytest.raises(CulturevalError, match="has other files"):
         write_site(board, site, "Board", ())
     (site / "mine.txt").unlink()
     (site / PARTS[0]).symlink_to(tmp_path)

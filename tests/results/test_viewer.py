@@ -109,7 +109,7 @@ def test_bundles_leave_gated_data_out_and_replace_no_folder_of_others(run, tmp_p
         write_bundle([root], tmp_path / "other", "jeem_caption")
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").write_text("")
-    with pytest.raises(CulturevalError, match="has files of other programs"):
+    with pytest.raises(CulturevalError, match="has other files"):
         write_bundle([root], tmp_path / "mine")
 
 
