@@ -15,9 +15,15 @@ from cultureval.runtime.generation_hints import Placement
 from cultureval.runtime.model_settings import read_model_settings, refuse_unknown
 from cultureval.runtime.reasoning import THINK_TAGS
 
-# `--model-args` gives texts, a file numbers; `true` is not a number.
-Count = Annotated[int, BeforeValidator(lambda one: int(one) if str(one).isdecimal() else one), Field(gt=0, strict=True)]
-CountOrAuto = Count | Literal["auto"]
+
+def _count_or_auto(value: Any) -> Any:
+    """A number, or "auto"; `--model-args` gives texts, a file numbers."""
+    if value == "auto" or str(value).isdecimal() and int(value):
+        return value if value == "auto" else int(value)
+    raise ValueError("a whole number from 1 on, or auto")
+
+
+CountOrAuto = Annotated[int | Literal["auto"], BeforeValidator(_count_or_auto)]
 # YAML reads a bare on or off as true or false.
 Switch = Annotated[
     Literal["auto", "on", "off"],

@@ -20,6 +20,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runs.files import results_below
 from cultureval.runtime.errors import CulturevalError, ProblemList, counted, described, escaped, shorten, wrong_settings
+from cultureval.runtime.model_settings import refuse_keys, yaml_problem
 from cultureval.runtime.settings import current_settings, variable_of
 from cultureval.tasks.selection import select_tasks
 
@@ -37,6 +38,15 @@ def _sbatch_option(text: str) -> str:
     return text
 
 
+def _without_keys(settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings of a model, which the runs' folders hold."""
+    try:
+        refuse_keys(settings)
+    except CulturevalError as error:
+        raise ValueError(str(error).rstrip(".")) from None
+    return settings
+
+
 class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -46,7 +56,7 @@ class PlannedModel(_Part):
 
     model: Text
     name: Text | None = None
-    settings: dict[str, Any] = {}
+    settings: Annotated[dict[str, Any], AfterValidator(_without_keys)] = {}
     suites: Names | None = None
     options: Options = ()
 
@@ -113,7 +123,9 @@ def read_plan(file: Path, check: Callable[[str, str, Sequence[str]], None]) -> t
         plan = Plan.model_validate(yaml.safe_load(file.read_text(encoding="utf-8")))
     except ValidationError as error:
         raise CulturevalError(f"{file}: {shorten(wrong_settings(error), 600)}.") from error
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+    except yaml.YAMLError as error:
+        raise CulturevalError(f"{file} cannot be read as a plan: {yaml_problem(error)}.") from None
+    except (OSError, UnicodeDecodeError) as error:
         raise CulturevalError(f"{file} cannot be read as a plan: {shorten(described(error), 300)}") from error
     runs: dict[Path, PlannedRun] = {}
     problems = ProblemList()

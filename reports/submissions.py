@@ -4,6 +4,7 @@ import hashlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,9 +14,10 @@ from cultureval.runs.recording import run_record
 from cultureval.runs.scores import Score, task_scores
 from cultureval.runs.signature import signature_record
 from cultureval.runs.writing import save_run
-from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.errors import CulturevalError, did_you_mean
 from cultureval.runtime.signatures import combined_hash, installed_versions
-from cultureval.tasks.catalogue import all_tasks
+from cultureval.tasks.catalogue import all_suites, all_tasks
+from cultureval.tasks.qimma.code_data import CODE_DATASETS
 
 Row = Mapping[str, Any]
 Metric = Mapping[str, float | None]
@@ -102,6 +104,38 @@ def scores_of(task: str, groups: Mapping[str, Sequence[ScoredRow]]) -> dict[str,
     for (name, _, metric), score in task_scores(frame).items():
         scores[name][metric] = score
     return scores
+
+
+ScoreFiles = Callable[[Sequence[Path], Path, str | None], tuple[str, list[str]]]
+
+
+def scorer_of(name: str, gold: Path | None) -> ScoreFiles:
+    """The function that scores files of an official format, or outputs of a suite.
+
+    Args:
+        name: The format, or the suite.
+        gold: The gold file of the format; None for outputs, which name it.
+
+    Returns:
+        (files, output folder, model's name or None) -> the text to print, and what could not be scored.
+
+    Raises:
+        CulturevalError: The format is unknown, or `gold` is missing or has no use.
+    """
+    with_outputs = {suite.name: suite for suite in all_suites().values() if suite.outputs}
+    with_gold = {form: suite for suite in all_suites().values() if suite.submissions for form in suite.scorers()}
+    if name in CODE_DATASETS:
+        raise CulturevalError(f"{name}: only the command judges solutions: cultureval score {name} --pred FILE.jsonl")
+    if name not in with_outputs | with_gold:
+        known = [*CODE_DATASETS, *with_outputs, *with_gold]
+        raise CulturevalError(f"There is no format {name!r}.{did_you_mean(name, known)} They are {', '.join(known)}.")
+    if name in with_gold:
+        if gold is None:
+            raise CulturevalError(f"{name} needs the gold file: --gold, or `gold`.")
+        return partial(score_submissions, with_gold[name].scorers()[name], gold)
+    if gold is not None:
+        raise CulturevalError(f"{name} takes no gold file, which its outputs name: leave --gold or `gold` out.")
+    return lambda files, folder, _: (with_outputs[name].part("outputs")(files, folder), [])
 
 
 def score_submissions(

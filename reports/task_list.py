@@ -120,16 +120,13 @@ def _group_text(tasks: Sequence[Task]) -> str:
     return "\n".join([*parts, "", _table(header, rows, "l" * (len(header) - 1) + "r")] if several else parts)
 
 
-def _default(value: object) -> str:
-    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
-
-
 def _needs(suite: Suite, tasks: Sequence[Task]) -> str:
     """What a run of the tasks needs: a kind of model, scorers, access to data."""
     needs = ["vision model" if any(task.images for task in tasks) else "text model"]
     kinds = [task.kind for task in tasks]
     needs += ["log-probabilities"] if any(kind.generation_size < 0 for kind in kinds) else []
-    needs += dict.fromkeys(kind.instrument.needs for kind in kinds if kind.instrument and kind.instrument.needs)
+    instruments = [kind.instrument.needs for kind in kinds if kind.instrument and kind.instrument.needs]
+    needs += dict.fromkeys(", ".join(instruments).split(", ") if instruments else ())
     needs += ["gated data"] if all(task.sources[0].gated for task in tasks) else []
     return ", ".join(needs)
 

@@ -147,25 +147,13 @@ def run_record(
 
 
 def command_line() -> tuple[str, ...]:
-    """The command as typed, without secrets, with the program's short name."""
+    """The command as typed, with the program's short name."""
     file, module = Path(sys.argv[0]), getattr(sys.modules["__main__"], "__spec__", None)
     names = (file.stem, module.name.partition(".")[0] if module else "")  # a script, and `python -m`
     program = next((name for name in names if name in PROGRAMS), None)
     if program is None:
         return ("python", file.name)  # a program that uses the library: its arguments are private
-    return (program, *_without_secrets(sys.argv[1:]))
-
-
-def _without_secrets(arguments: Sequence[str]) -> list[str]:
-    """The arguments of a command; `--task-args` with a secret option is hidden whole."""
-    secret = [option.name for option in all_options() if option.secret]
-    shown: list[str] = []
-    for before, part in zip(("", *arguments), arguments, strict=False):
-        name, sign, value = part.partition("=")
-        of_tasks = part if before == "--task-args" else value if name == "--task-args" else ""
-        hidden = any(one in of_tasks for one in secret)
-        shown.append(part if not hidden else "[secret]" if before == "--task-args" else f"{name}{sign}[secret]")
-    return shown
+    return (program, *sys.argv[1:])
 
 
 def versions(packages: Iterable[str] = PACKAGES) -> dict[str, str]:
@@ -180,11 +168,11 @@ def versions(packages: Iterable[str] = PACKAGES) -> dict[str, str]:
 
 
 def options_as_resolved() -> dict[str, Any]:
-    """The current options of reading data, without secrets, and whether answers are reused."""
+    """The current options of reading data, and whether answers are reused."""
     options = read_data_options()
     read = {"data_root": options.root and str(options.root), "form": options.form}
     settings = current_settings()
-    suite = {option.name: options.suite[option.name] for option in all_options() if not option.secret}
+    suite = {option.name: options.suite[option.name] for option in all_options()}
     return {**read, **suite, "resume": settings.resume, "on_refused": settings.on_refused}
 
 

@@ -118,9 +118,7 @@ def scorer_of(group: str) -> str | None:
 def options_of(group: str) -> str | None:
     """The options of a group's suite that differ from their defaults, without secrets and unsigned ones."""
     settings, suite = current_settings(), all_suites()[all_tasks()[groups()[group][0]].suite]
-    values = [
-        (option, option.read(settings)) for option in suite.part("options") if option.signed and not option.secret
-    ]
+    values = [(option, option.read(settings)) for option in suite.part("options") if option.signed]
     return ",".join(f"{option.name}={_plain(value)}" for option, value in values if value != option.default) or None
 
 

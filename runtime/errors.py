@@ -16,6 +16,13 @@ if TYPE_CHECKING:
 # Control characters, line ends, changes of the reading direction, and invisible characters.
 _CONTROLS = re.compile(f"[\x00-\x1f\x7f-\x9f\u2028\u2029\U000e0000-\U000e007f{INVISIBLE}]")
 MARKS = "\u061c\u200c\u200d\u200e\u200f"  # of Arabic texts: they join letters or set the reading direction
+# Parts of names whose texts may be secret, and parts of other names that resemble them.
+SECRET = re.compile(r"key|token|secret|passw|signature|authorization|credential|cookie|^(auth|sig|pwd)$", re.IGNORECASE)
+_NO_SECRET = re.compile(
+    r"(max|min|new|stop|special|image|embed|completion|bos|eos|pad|unk)_tokens?(_name)?|token(_id|_budget|_price|i[sz])"
+    r"|cache_key",
+    re.IGNORECASE,
+)
 GOES_ON = "The same command, without --no-resume, goes on from the answers that are kept."
 CONTROLS = "\n\t"  # control characters that a message may hold
 
@@ -105,11 +112,21 @@ class BadRow(CulturevalError):
         super().__init__(f"column {column!r} {reason} (value: {shorten(value)})")
 
 
+def may_be_secret(name: str) -> bool:
+    """Whether a name is that of an API key, a password or the like; `max_tokens` and its like are not."""
+    return bool(SECRET.search(_NO_SECRET.sub("", name)))
+
+
 def wrong_settings(error: "ValidationError", values: bool = False) -> str:
-    """What pydantic found wrong, as `setting: reason`; `values` also shows the values, which may be API keys."""
+    """What pydantic found wrong, as `setting: reason`.
+
+    `values` also shows texts and numbers, except those of names like `api_key`.
+    """
     found = []
     for item in error.errors():
-        value = f" (given: {item['input']!r})" if values else ""
+        shown = values and isinstance(item["input"], str | int | float | None)
+        secret = any(may_be_secret(str(name)) for name in item["loc"])
+        value = f" (given: {item['input']!r})" if shown and not secret else ""
         reason = item["msg"].removeprefix("Value error, ")  # pydantic puts it before the message of a validator
         found.append(f"{'.'.join(map(str, item['loc'])) or 'settings'}: {reason}{value}")
     return "; ".join(found)

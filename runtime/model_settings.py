@@ -1,13 +1,13 @@
 """What is known of a model before it loads: its settings, from a YAML file below the environment's; checks."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from cultureval.runtime.data_options import expanded
-from cultureval.runtime.errors import CulturevalError, ProblemList, did_you_mean
+from cultureval.runtime.errors import CulturevalError, ProblemList, did_you_mean, may_be_secret
 from cultureval.runtime.servers.providers import HUB, server_settings_of
 from cultureval.runtime.settings import current_settings
 from cultureval.runtime.smollm2 import SHORT, smollm2
@@ -54,11 +54,21 @@ def read_yaml(file: Path, what: str) -> dict[str, Any]:
 
     try:
         content = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+    except yaml.YAMLError as error:
+        raise CulturevalError(f"{what} {str(file)!r} cannot be read: {yaml_problem(error)}.") from None
+    except (OSError, UnicodeDecodeError) as error:
         raise CulturevalError(f"{what} {str(file)!r} cannot be read: {error}") from error
     if not isinstance(content, dict):
         raise CulturevalError(f"{what} {str(file)!r} must be `name: value` lines.")
     return content
+
+
+def yaml_problem(error: Exception) -> str:
+    """The problem of a YAMLError with its line and column, without the line itself, which may hold a key."""
+    mark = getattr(error, "problem_mark", None)
+    if mark is None:
+        return "it is not YAML"
+    return f"{getattr(error, 'problem', None) or 'not YAML'} (line {mark.line + 1}, column {mark.column + 1})"
 
 
 def _with_server(settings: dict[str, Any], base_url: str | None) -> dict[str, Any]:
@@ -82,14 +92,42 @@ def refuse_unknown(
 ) -> None:
     """Refuses settings that are not among the known ones, with the nearest of those and of `elsewhere`.
 
-    `where` is the subject of the message, such as the settings' file.
+    `where` is the subject of the message, such as the settings' file. Keys are refused as `refuse_keys` does.
     """
     problems = ProblemList()
+    with problems.collecting():
+        refuse_keys(settings)
+    refused = {*_keys(settings)}
     for name in settings:
-        if name not in known:
+        if name not in known and name not in refused:
             hint = did_you_mean(str(name), {*known, *elsewhere}) or f" The settings are: {', '.join(sorted(known))}."
             problems.add(CulturevalError(f"{where} has no setting {name!r}.{hint}"))
     problems.raise_if_any()
+
+
+def refuse_keys(settings: Mapping[str, Any]) -> None:
+    """Refuses API keys and the like at any depth of settings, since results and journals hold the settings."""
+    problems = ProblemList()
+    for path in _keys(settings):
+        sentence = f"{path} looks like a key: give it by api_key_env, the name of an environment variable."
+        problems.add(CulturevalError(sentence))
+    problems.raise_if_any()
+
+
+def _keys(value: Any, path: str = "") -> Iterator[str]:
+    """The dotted names of texts in nested settings whose names are those of keys or passwords."""
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            below = f"{path}.{name}".lstrip(".")
+            texts = inner if isinstance(inner, list | tuple) else [inner]
+            named = may_be_secret(str(name)) and below != "api_key_env"
+            if named and any(isinstance(text, str) for text in texts):
+                yield below
+            else:
+                yield from _keys(inner, below)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from _keys(inner, path)
 
 
 def load_model_file(name: str, file: Path) -> Any:

@@ -98,13 +98,13 @@ class Settings(BaseModel):
     @classmethod
     def of_variables(cls, variables: Mapping[str, str]) -> Self:
         """The settings of environment variables, of which an empty one sets nothing; raises a CulturevalError."""
-        given = {name: variables[variable_of(name)] for name in field_names() if variables.get(variable_of(name))}
-        return cls._checked(given, lambda name: f"{variable_of(name)}=")
+        values = {name: variables[variable_of(name)] for name in field_names() if variables.get(variable_of(name))}
+        return cls._checked(values, lambda name: f"{variable_of(name)}=")
 
     @classmethod
-    def _checked(cls, given: Mapping[str, Any], setter: Callable[[str], str]) -> Self:
+    def _checked(cls, values: Mapping[str, Any], setter: Callable[[str], str]) -> Self:
         try:
-            return cls.model_validate(given)
+            return cls.model_validate(values)
         except ValidationError as error:
             found = ProblemList()
             for item in error.errors():
@@ -115,16 +115,17 @@ class Settings(BaseModel):
             found.raise_if_any()
             raise
 
-    def with_(self, suite: Mapping[str, Any] | None = None, **given: Any) -> Self:
+    def with_(self, suite: Mapping[str, Any] | None = None, **changes: Any) -> Self:
         """These settings, overridden by a command's options and those of suites, of which None was not given.
 
         Raises a CulturevalError where a name is unknown or a value is not allowed.
         """
-        check_names(given, field_names())
-        given = {name: str(one) if isinstance(one, Path) else one for name, one in given.items() if one is not None}
-        checked = self._checked(given, lambda name: f"{flag_of(name)} ")
+        check_names(changes, field_names())
+        values = {name: value for name, value in changes.items() if value is not None}
+        values = {name: str(value) if isinstance(value, Path) else value for name, value in values.items()}
+        checked = self._checked(values, lambda name: f"{flag_of(name)} ")
         own = {name: value for name, value in (suite or {}).items() if value is not None}
-        changed = {name: getattr(checked, name) for name in given}
+        changed = {name: getattr(checked, name) for name in values}
         return self.model_copy(update=changed | {"suite": {**self.suite, **own}})
 
 
@@ -154,23 +155,28 @@ def check_names(names: Iterable[str], known: Iterable[str], subject: str = "The 
         raise CulturevalError(f"{subject} no {unknown[0]!r}.{nearest}")
 
 
-def arguments_of(given: str | Mapping[str, Any] | None, option: str) -> dict[str, Any]:
+def arguments_of(text: str | Mapping[str, Any] | None, option: str) -> dict[str, Any]:
     """The names and values of `name=value,...`, as of `--model-args`; values are texts, or JSON.
 
     A value with a comma is JSON (an object, a list, a quoted text) or stands in single quotes. Raises a
     CulturevalError, which names `option` and shows no value.
     """
-    if not isinstance(given, str):
-        if given is None or isinstance(given, Mapping):
-            return dict(given or {})
-        raise CulturevalError(f"{option} is of type {type(given).__name__}: give name=value,... or a dictionary.")
+    if not isinstance(text, str):
+        if text is None or isinstance(text, Mapping):
+            return dict(text or {})
+        raise CulturevalError(f"{option} is of type {type(text).__name__}: give name=value,... or a dictionary.")
     found: dict[str, Any] = {}
     place = 0
-    while place < len(given):
-        name, sign, _ = given[place:].partition("=")
+    while place < len(text):
+        name, sign, _ = text[place:].partition("=")
         if not sign or not name.strip().isidentifier():
-            raise CulturevalError(f"{option}: after {list(found)[-1:] or 'the start'} comes no name=value.")
-        found[name.strip()], place = _value(given, place + len(name) + 1, f"{option} {name.strip()}")
+            before = f"after {list(found)[-1]}" if found else "at the start"
+            raise CulturevalError(
+                f"{option}: {before} comes no name=value. A value with a comma stands in single quotes or is JSON."
+            )
+        if name.strip() in found:
+            raise CulturevalError(f"{option} has {name.strip()} twice: give it once.")
+        found[name.strip()], place = _value(text, place + len(name) + 1, f"{option} {name.strip()}")
     return found
 
 
@@ -203,7 +209,6 @@ class Option(Generic[T]):
     help: str  # the variable's row in the suite's page, in Markdown
     values: tuple[str, ...] = ()  # the allowed texts; empty allows every text that `parse` accepts
     parse: Callable[[str], T] | None = None  # from the text; its ValueError is a clause such as "is not a number"
-    secret: bool = False  # whether errors and results files leave out the text, which may contain an API key
     signed: bool = True  # whether signatures name a value that is not its default; prompts or names may show it
 
     def given(self, settings: Settings) -> Any:
@@ -216,7 +221,7 @@ class Option(Generic[T]):
         if value == "":
             return self.default
         setter = f"--task-args {self.name}" if self.name in settings.suite else self.variable
-        shown = setter if self.secret else f"{setter}={value!r}"
+        shown = f"{setter}={value!r}"
         if self.values and value not in self.values:
             nearest = did_you_mean(str(value), self.values)
             raise CulturevalError(f"{shown} is not one of {', '.join(self.values)}.{nearest}")

@@ -51,7 +51,7 @@ def run(
     folder = Path(output_dir).expanduser()
     _require_no_people(folder / MANIFEST)
     with use_settings(current_settings().with_(data_root=data, form=form)):
-        names = [name for some in judges or [] for name in some.split(",")]
+        names = [name for names in judges or [] for name in names.split(",")]
         settings = [judge.with_(budget=budget) for judge in auditing(find_judges(names))] if names else []
         items = read_items(source, read_data_options(), read_columns(columns) if columns else None)
         judged = sampled_items([item for item in items if item.split == "test"], sample)

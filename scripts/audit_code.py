@@ -50,21 +50,23 @@ def code(
         if not settings.data_root:
             go_offline_if_unreachable()
         sets = {name: load_problems(name, limit=limit) for name in DATASETS}
-        prompts = {name: {task: row["prompt"] for task, row in some.rows.items()} for name, some in sets.items()}
+        prompts = {
+            name: {task: row["prompt"] for task, row in problems.rows.items()} for name, problems in sets.items()
+        }
         if asker and dry_run:
             return print(
-                "\n".join(f"{sets[name].dataset.title}: {_cost(asker, some)}" for name, some in prompts.items())
+                "\n".join(f"{sets[name].dataset.title}: {_cost(asker, texts)}" for name, texts in prompts.items())
             )
         if asker:
-            refined = {name: refine(asker, some) for name, some in prompts.items()}
+            refined = {name: refine(asker, texts) for name, texts in prompts.items()}
         elif reviewed:
             refined = read_reviewed(reviewed, {name: prompts_file(folder, name) for name in DATASETS})
         canonical = {}
-        for name, some in refined.items():
-            write_refined(some, folder, name)
+        for name, texts in refined.items():
+            write_refined(texts, folder, name)
             used = load_problems(name, prompts=prompts_file(folder, name), limit=limit)
             canonical[used.dataset.title] = _passing(used)
-    print_result(refined_text({sets[name].dataset.title: some for name, some in refined.items()}, canonical), folder)
+    print_result(refined_text({sets[name].dataset.title: texts for name, texts in refined.items()}, canonical), folder)
     if asker and asker.stopped:
         raise CulturevalError(f"{asker.stopped}. Replies are saved: run the same command to continue.")
     if any(passed < number for passed, number in canonical.values()):

@@ -34,13 +34,13 @@ def compare(
     tests: Annotated[int | None, typer.Option(min=1, help="--plan: differences tested together.")] = None,
 ) -> None:
     """Compares runs item by item: intervals, tests, items that flipped. Example: cultureval compare out-a out-b"""
-    paths, allowed = [Path(one) for one in results], [name.strip() for name in allow.split(",") if name.strip()]
+    paths, allowed = [Path(path) for path in results], [name.strip() for name in allow.split(",") if name.strip()]
     if planned:
         from cultureval.reports.comparison.planning import plan
 
         return print(plan(results, discordant, power, tests))
     if suite:
-        own = {name: one for name, one in all_suites().items() if one.comparison}
+        own = {name: suite for name, suite in all_suites().items() if suite.comparison}
         if suite not in own:
             raise CulturevalError(f"--suite {suite}: {', '.join(own)} have a comparison of their own.")
         text, files = own[suite].part("comparison")(paths, output_dir, allowed, draws)

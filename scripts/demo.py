@@ -77,9 +77,9 @@ def main() -> None:
         texts = [*([smollm2.smollm2()] if gguf else []), guesser]
         with use_settings(tiny_settings(folder, judge)):
             tasks, images = sample_tasks(images=False), sample_tasks(images=True)
-            first, *others = [evaluate_samples(model, tasks, ROWS) for model in texts]
+            first, *further = [evaluate_samples(model, tasks, ROWS) for model in texts]
             runs = [first, evaluate_samples(vision, images, None)]
-            others.append(evaluate_samples(second, [task for task in images if task in RANKED], None))
+            further.append(evaluate_samples(second, [task for task in images if task in RANKED], None))
             galleries = {name: read_gallery(name) for name in RETRIEVAL[:1]}
             dual = DualEncoder(EncoderSettings(str(encoder), device="cpu"))
             retrieval = evaluate_retrieval(galleries, dual, RESULTS)
@@ -87,7 +87,7 @@ def main() -> None:
                 print_result(shown_run(run.run, terminal_width(), hidden=EXPECTED), run.path)
             print_result(*retrieval)
             meaning = MEANING.format(rows=sum(task.rows for run in runs for task in run.run.record.tasks.values()))
-            print_note(f"{meaning} On the page are also {' and '.join(other.run.model for other in others)}. {NEXT}")
+            print_note(f"{meaning} On the page are also {' and '.join(other.run.model for other in further)}. {NEXT}")
             write_page([model.name for model in (*texts, vision, second, encoder)], f"{about} {meaning}")
 
 

@@ -14,7 +14,7 @@ from cultureval.runtime.errors import BatchWritten, CulturevalError, DryRun, Pro
 from cultureval.runtime.printing import print_note, print_result, print_text, terminal_width
 from cultureval.runtime.saving import Saving, require_folder
 from cultureval.runtime.settings import current_settings, use_settings
-from cultureval.scripts.options import AsJson, Data, Form, Manifests, OutputDir, Renamed, Tasks
+from cultureval.scripts.options import AsJson, Columns, Data, Form, Manifests, OutputDir, Tasks
 from cultureval.tasks.cvlue.gallery import TASKS
 from cultureval.tasks.options import evaluation_settings
 from cultureval.tasks.selection import with_shots
@@ -40,7 +40,7 @@ def evaluate(
     num_fewshot: Annotated[int | None, typer.Option(min=0, metavar="N", help="N examples in each prompt.")] = None,
     model_args: ModelArgs = None,
     task_args: TaskArgs = None,
-    columns: Renamed = None,
+    columns: Columns = None,
     manifest: Manifests = None,
     skip_unscorable: Annotated[
         bool, typer.Option("--skip-unscorable", help="Leave out tasks without scorer or judge.")
@@ -72,8 +72,8 @@ def evaluate(
     own = {"data_root": data, "form": form, "columns": columns, "manifest": manifest, "resume": resume}
     settings = evaluation_settings(wrong, model_args, task_args, **own)
     of_server = {"dry_run": dry_run or None, "budget": budget, "batch_out": batch_out, "batch_in": batch_in}
-    given = {name: value for name, value in of_server.items() if value is not None}
-    settings = settings.with_(model_settings=settings.model_settings | given)
+    of_server = {name: value for name, value in of_server.items() if value is not None}
+    settings = settings.with_(model_settings=settings.model_settings | of_server)
     if problem := go_offline_if_unreachable():
         print_note(f"the hub does not answer ({problem}); models and data come from folders and the cache.")
     from cultureval.models.choice import check_model
@@ -137,11 +137,11 @@ def run(
     if slurm:
         print(shlex.join(["sbatch", str(write_array_job(content, runs, plan))]))
         return
-    failed = run_plan([one for number, one in enumerate(runs) if not only or number in only], print_note)
+    failed = run_plan([planned for number, planned in enumerate(runs) if not only or number in only], print_note)
     print(status_table(runs))
     print(f"Results: {content.output_dir.expanduser().resolve()} (cultureval leaderboard makes their page)")
     if failed:
-        names = ", ".join(one.name for one in failed)
+        names = ", ".join(planned.name for planned in failed)
         print_note(f"{len(failed)} of {counted(len(runs), 'run')} failed: {names}. The same command tries them again.")
         raise SystemExit(1)
 
@@ -154,11 +154,11 @@ def check_options(model: str, suite: str, options: Sequence[str]) -> None:
     if {"--help", "-h", "--dry-run", "--batch-out"} & {word.partition("=")[0] for word in options}:
         raise CulturevalError(f"{subject} in a plan: they give no scores.")
     try:
-        given: dict[str, Any] = typer.main.get_command(app).make_context("eval", [*options, "--", model, suite]).params
+        params: dict[str, Any] = typer.main.get_command(app).make_context("eval", [*options, "--", model, suite]).params
     except typer.exceptions.TyperException as error:
         raise CulturevalError(f"{subject}: {error.format_message()}.") from error
-    if (given["model"], given["tasks"]) != (model, [suite]):
+    if (params["model"], params["tasks"]) != (model, [suite]):
         raise CulturevalError(f"{subject}: a word in them is no option.")
     wrong = ProblemList()
-    evaluation_settings(wrong, given["model_args"], given["task_args"])
+    evaluation_settings(wrong, params["model_args"], params["task_args"])
     wrong.raise_if_any()

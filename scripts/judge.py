@@ -51,7 +51,7 @@ def judge(
 
     if not paths:
         raise CulturevalError("Which results? Name an output folder or a results file: cultureval judge results")
-    chosen = [one.with_(budget=budget, delimit=delimit) for one in _judges(judges or [])]
+    chosen = [judge.with_(budget=budget, delimit=delimit) for judge in _judges(judges or [])]
     work = saved_jobs(paths, label, sample, seed)
     with use_settings(current_settings().with_(resume=resume)):
         if dry_run:
@@ -76,12 +76,12 @@ def _agreement(ratings: str, results: list[Path], names: list[str], output: Path
     from cultureval.reports.human_ratings import agreement_report
 
     suite, _, file = ratings.partition("=")
-    rated = [name for name, one in all_suites().items() if one.ratings]
+    rated = [name for name, suite in all_suites().items() if suite.ratings]
     if suite not in rated or not file:
         raise CulturevalError(
             f"--ratings {ratings!r}: write SUITE=FILE.csv; {', '.join(rated)} have ratings of people."
         )
-    pairs = dict(one.partition("=")[::2] for one in names)
+    pairs = dict(pair.partition("=")[::2] for pair in names)
     if not all([*pairs, *pairs.values()]):
         raise CulturevalError(f"--rated-as {' '.join(names)}: write HUMAN=MODEL.")
     return agreement_report(suite, Path(file).expanduser(), results, pairs, output)

@@ -35,7 +35,7 @@ def leaderboard(
     if publish:
         found = publishing.publications(results)
         if dry_run:
-            return print_text("\n".join(one.sentence() for one in found))
+            return print_text("\n".join(publication.sentence() for publication in found))
         return publishing.publish(found, publish, print_note)
     require_extra("page")
     from cultureval.reports.charts import chart_formats

@@ -31,13 +31,13 @@ CUSTOM_SUITES = "--custom-suites"
 
 
 class Commands(TyperGroup):
-    """All commands, with the suites that `--custom-suites` names at any place; an interrupted one says what is kept."""
+    """All commands, with the suites that `--custom-suites` names at any place; Ctrl-C ends them with a message."""
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:
         """As typer does; then those suites are in the settings, and unknown variables have been told."""
         if args[:1] == [LIGHTEVAL]:  # whose options are its own, and whose table of tasks warns
             return super().parse_args(ctx, args)
-        with _interruption_told():
+        with _exits_on_interrupt():
             args, named = without_custom_suites(args)
             if named:
                 ctx.with_resource(use_settings(current_settings().with_(custom_suites=",".join(named))))
@@ -48,7 +48,7 @@ class Commands(TyperGroup):
 
     def invoke(self, ctx: typer.Context) -> Any:
         """As typer does, which would say nothing at Ctrl-C."""
-        with _interruption_told():
+        with _exits_on_interrupt():
             return super().invoke(ctx)
 
 
@@ -63,16 +63,16 @@ def without_custom_suites(args: Sequence[str]) -> tuple[list[str], list[str]]:
             return [*rest, word, *words], values
         if name != CUSTOM_SUITES:
             rest.append(word)
-        elif (given := value if sign else next(words, "")) and not given.startswith("-"):
-            values.append(given)
+        elif (suite := value if sign else next(words, "")) and not suite.startswith("-"):
+            values.append(suite)
         else:
             raise CulturevalError(f"{CUSTOM_SUITES} needs a .py file or a module.")
     return rest, values
 
 
 @contextmanager
-def _interruption_told() -> Iterator[None]:
-    """A context that Ctrl-C ends with what was kept, and with the exit code that shells have for it."""
+def _exits_on_interrupt() -> Iterator[None]:
+    """A context that Ctrl-C ends with a message, and with the exit code that shells have for it."""
     try:
         yield
     except KeyboardInterrupt as error:
@@ -136,7 +136,7 @@ def lighteval(context: typer.Context) -> None:
     from cultureval.runtime.patches.lighteval.command_line import lighteval_command
     from cultureval.tasks.catalogue import task_names
 
-    arguments = ["--help" if one == "-h" else one for one in context.args]
+    arguments = ["--help" if word == "-h" else word for word in context.args]
     raise typer.Exit(lighteval_command(arguments, "cultureval.tasks", task_names()) or 0)
 
 
@@ -186,8 +186,11 @@ def _name_our_option(error: Any) -> None:
         hint = "Write cultureval eval MODEL TASKS."
     elif (hyphened := error.option_name.replace("_", "-")) in options:
         hint = f"Write {hyphened}."
-    elif f"--{ours}" in options:
-        hint = f"Write --{ours} {of_args}=..." if of_args else f"Write --{ours}."
+    elif f"--{ours}" in options | {CUSTOM_SUITES}:
+        value = f" {of_args}." if "=" in of_args else f" {of_args}=..." if of_args else "."
+        hint = f"Write --{ours}{value}"
+    elif "--num-fewshot" in options and hyphened == "--fewshot-as-multiturn":
+        hint = "Leave it out."
     else:
         return
     error.message, error.possibilities = f"{error.message}. {hint}", []
@@ -205,11 +208,9 @@ def _model_forgotten(error: Any) -> str:
         return ""
     from cultureval.tasks.catalogue import all_tasks, groups, suites
 
-    given = error.ctx.params.get("model")
-    known = given in {*suites(), *groups(), *all_tasks()}
-    return (
-        f" {given} names tasks; MODEL comes first: `cultureval {error.ctx.info_name} MODEL {given}`." if known else ""
-    )
+    name = error.ctx.params.get("model")
+    known = name in {*suites(), *groups(), *all_tasks()}
+    return f" {name} names tasks; MODEL comes first: `cultureval {error.ctx.info_name} MODEL {name}`." if known else ""
 
 
 def _file_problem(error: BaseException) -> str | None:

@@ -18,7 +18,7 @@ Form = Annotated[
     Literal["curated", "original", "mixed"] | None,
     typer.Option(help="Version of QIMMA's data; default: curated."),
 ]
-Renamed = Annotated[
+Columns = Annotated[
     str | None, typer.Option("--columns", metavar="NAME=THEIRS,...", help="Names of columns in the data.")
 ]
 Manifests = Annotated[list[Path] | None, typer.Option(metavar="FILE", help="Leave out rows by an audit's manifest.")]
@@ -28,13 +28,6 @@ OutputDir = Annotated[str, typer.Option(metavar="DIR", help="Output folder of re
 OnlyJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 Full = Annotated[bool, typer.Option("--full", help="All scores, notes and signatures above the summary.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the summary as one JSON document.")]
-Strict = Annotated[bool, typer.Option("--strict", help="Stop where a file cannot be read.")]
-Figures = Annotated[
-    str,
-    typer.Option(metavar="FORMATS", help="Formats of the figures, separated by commas: pdf, svg, png; or none."),
-]
-ALL_FORMATS = "pdf,svg,png"
-PublicRun = Annotated[bool, typer.Option("--public-run", help="Make what is uploaded public; default: private.")]
 
 # Of commands that ask judges, or other models, for replies which cost something.
 Sample = Annotated[int | None, typer.Option(min=1, help="Judge this many random items per task (see --seed).")]
@@ -55,20 +48,13 @@ ReuseVerdicts = Annotated[
         help="Reuse the verdicts that are in the journal; default: CULTUREVAL_RESUME, else reuse them.",
     ),
 ]
-ReuseReplies = Annotated[
-    bool | None,
-    typer.Option(
-        "--resume/--no-resume",
-        help="Reuse the replies that are in the journal; default: CULTUREVAL_RESUME, else reuse them.",
-    ),
-]
 
 
 @contextmanager
 def data_settings(
-    data: str | None, form: str | None, resume: bool | None = None, renamed: str | None = None
+    data: str | None, form: str | None, resume: bool | None = None, columns: str | None = None
 ) -> Iterator[Settings]:
     """A context whose settings hold the values of these options."""
-    given = {"data_root": data, "form": form, "resume": resume, "columns": renamed}
-    with use_settings(current_settings().with_(**given)) as used:
+    options = {"data_root": data, "form": form, "resume": resume, "columns": columns}
+    with use_settings(current_settings().with_(**options)) as used:
         yield used

@@ -8,12 +8,11 @@ from typing import Annotated, Any
 
 import typer
 
-from cultureval.runtime.errors import CulturevalError, did_you_mean
+from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.printing import print_result
 from cultureval.runtime.rounding import without_nan
 from cultureval.runtime.saving import require_folder
 from cultureval.scripts.options import data_settings
-from cultureval.tasks.catalogue import all_suites
 
 CODE = ("humaneval", "mbpp")  # files of solutions, as EvalPlus writes them
 Output = Annotated[Path, typer.Option(help="Output folder of results, tables and figures.")]
@@ -40,8 +39,11 @@ def score(
             report, text = _judged(form, pred, output_dir, partial, workers, model_name)
         as_text = json.dumps(without_nan(report), ensure_ascii=False, indent=1) if as_json else text
         return print_result(as_text, Path(report["results"]))
+    from cultureval.reports.submissions import scorer_of
+
+    score_files = scorer_of(form, gold)
     output_dir.mkdir(parents=True, exist_ok=True)
-    text, problems = _scored(form, gold, pred, output_dir, model_name)
+    text, problems = score_files(pred, output_dir, model_name)
     path = output_dir / f"{form}.txt"
     path.write_text(f"{text}\n", encoding="utf-8")
     print_result(text, path)
@@ -61,23 +63,3 @@ def _judged(form: str, pred: list[Path], *how: Any) -> tuple[dict[str, Any], str
 
         report = evaluate_solutions(pred[0], problems, *how)
     return report, report_text(report)
-
-
-def _scored(
-    form: str, gold: Path | None, pred: list[Path], output_dir: Path, model_name: str | None
-) -> tuple[str, list[str]]:
-    """Scores outputs or submissions of a suite; the text to print, and what could not be scored."""
-    suites = all_suites()
-    formats = {name: suite for name, suite in suites.items() if suite.outputs}
-    formats |= {name: suite for suite in suites.values() if suite.submissions for name in suite.scorers()}
-    if form not in formats:
-        known = ", ".join([*CODE, *formats])
-        raise CulturevalError(f"There is no format {form!r}.{did_you_mean(form, formats)} They are {known}.")
-    suite = formats[form]
-    if suite.outputs and form == suite.name:
-        return suite.part("outputs")(pred, output_dir), []
-    if gold is None:
-        raise CulturevalError(f"score {form}: give the gold file with --gold.")
-    from cultureval.reports.submissions import score_submissions
-
-    return score_submissions(suite.scorers()[form], gold, pred, output_dir, model_name)

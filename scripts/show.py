@@ -1,6 +1,7 @@
 """`cultureval show`: finished runs, their tasks, items and answers, in the terminal or in Inspect's viewer."""
 
 import shlex
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -67,8 +68,8 @@ def _show_runs(results: Path, full: bool, as_json: bool) -> None:
     from cultureval.runs.loading import load
 
     found = load(results)
-    for one in found.left_out:
-        print_note(one.sentence)
+    for file in found.left_out:
+        print_note(file.sentence)
     summaries = [] if as_json else [shown_run(run, terminal_width(), full) for run in found.runs[::-1]]
     print(summaries_json(found.runs) if as_json else "\n\n".join(summaries))
 
@@ -106,4 +107,5 @@ def _open_viewer(results: Path, task: str | None, port: int) -> None:
     logs = write_logs([results], folder, task)
     print_result(f"{counted(len(logs), 'log')}: {folder.resolve()}", folder)
     print_text(f"Viewer: http://127.0.0.1:{port} (Ctrl+C ends it)")
-    serve(folder, port)
+    with suppress(KeyboardInterrupt):
+        serve(folder, port)

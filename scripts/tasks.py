@@ -15,7 +15,7 @@ from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.printing import print_note
 from cultureval.runtime.progress import working
 from cultureval.runtime.settings import current_settings, use_settings
-from cultureval.scripts.options import Data, Form, OnlyJson, Renamed, data_settings
+from cultureval.scripts.options import Columns, Data, Form, OnlyJson, data_settings
 from cultureval.tasks.catalogue import suites
 from cultureval.tasks.options import read_data_options
 
@@ -68,14 +68,14 @@ def check(
     rows: Annotated[Path | None, typer.Option(help="Write all broken rows into this file, as JSON lines.")] = None,
     canonicals: Annotated[Literal["humaneval", "mbpp"] | None, typer.Option(help="Judge canonical solutions.")] = None,
     json: OnlyJson = False,
-    renamed: Renamed = None,
+    columns: Columns = None,
 ) -> None:
     """Says which suites can run on this machine; of named tasks, reads every row and counts what is broken.
 
     Of the file of a benchmark (proverbs.py) it tries ten rows and prints the first prompt. Exit status 1: something is
     wrong. Example: cultureval check qimma --data DIR
     """
-    with data_settings(data, form, renamed=renamed):
+    with data_settings(data, form, columns=columns):
         if canonicals:
             text, fits = _canonicals(canonicals)
         elif not tasks:
@@ -98,9 +98,9 @@ def _data(tasks: list[str], full: bool, rows: Path | None, json: bool) -> tuple[
 
     found = check_data(tasks, read_data_options())
     if rows:
-        write_json_lines(rows, [{"task": one.task, "row": row} for one in found for row in one.broken])
+        write_json_lines(rows, [{"task": subset.task, "row": row} for subset in found for row in subset.broken])
     as_json = json_format.dumps(list(map(asdict, found)), ensure_ascii=False, indent=2) if json else ""
-    return as_json or data_check_text(found, full), not any(one.is_broken() for one in found)
+    return as_json or data_check_text(found, full), not any(subset.is_broken() for subset in found)
 
 
 def _canonicals(dataset: str) -> tuple[str, bool]:
@@ -120,5 +120,5 @@ def _benchmark_files(files: list[str]) -> tuple[str, bool]:
     with use_settings(current_settings().with_(custom_suites=",".join(files))):
         from cultureval.tasks.trial import try_file
 
-        trials = [one for file in files for one in try_file(Path(file), read_data_options())]
-    return "\n\n".join(one.text for one in trials), not any(one.wrong for one in trials)
+        trials = [trial for file in files for trial in try_file(Path(file), read_data_options())]
+    return "\n\n".join(trial.text for trial in trials), not any(trial.wrong for trial in trials)

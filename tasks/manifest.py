@@ -82,6 +82,14 @@ class Manifest:
             found.setdefault(row.source, {})[row.row] = row
         return found
 
+    def require_source(self, sources: Iterable[str]) -> None:
+        """Refuses, with a CulturevalError, data of which the manifest has no source."""
+        if self.by_source and not {*sources} & {*self.by_source}:
+            raise CulturevalError(
+                f"The manifest {self.name} is of {shown_names(sorted(self.by_source))}, and the tasks read "
+                f"{shown_names(sorted({*sources}))}: name the manifest of these data, or leave --manifest out."
+            )
+
     def require_fit(self, source: str, subset: str, hashes: Mapping[str, str]) -> None:
         """Refuses data in which a row of the manifest has changed or is missing.
 

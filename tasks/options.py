@@ -7,6 +7,7 @@ from typing import Any
 
 from cultureval.runtime.data_options import DataOptions
 from cultureval.runtime.errors import CulturevalError, ProblemList, all_of
+from cultureval.runtime.model_settings import refuse_keys
 from cultureval.runtime.settings import (
     Option,
     Settings,
@@ -54,6 +55,7 @@ def evaluation_settings(wrong: ProblemList, model_args: Any, task_args: Any, **o
             settings = settings.with_(**{name: value})
     with wrong.collecting():
         of_model = arguments_of(model_args, "--model-args")
+        refuse_keys(of_model)
         if named := sorted({"model", "model_name", "pretrained"} & {*of_model}):
             raise CulturevalError(f"--model-args {named[0]}: the model is the first argument, MODEL.")
         settings = settings.with_(on_refused=of_model.pop("on_refused", None))
@@ -73,9 +75,9 @@ def with_defaults(options: DataOptions) -> DataOptions:
 def options_of_model(model_type: str) -> dict[str, Any]:
     """The values of suites' options that follow from a model's type ("": unknown), for those that nobody gives."""
     settings = current_settings()
-    given = {option.name for option in all_options(settings) if option.given(settings) not in ("", None)}
+    set_names = {option.name for option in all_options(settings) if option.given(settings) not in ("", None)}
     decided: dict[str, Any] = {}
     for suite in registered(settings).suites.values():
         if decide := suite.part("of_model") if model_type else None:
             decided |= decide(model_type)
-    return {name: value for name, value in decided.items() if name not in given}
+    return {name: value for name, value in decided.items() if name not in set_names}

@@ -116,10 +116,13 @@ def _read_data(selected: list[str], explicit: set[str], options: DataOptions, pr
     """Prepares the rows of all tasks; returns the tasks without data, if the data root has data of others."""
     missing: dict[str, CulturevalError] = {}
     failed: dict[str, CulturevalError] = {}  # the first error of each group
+    sources: set[str] = set()
     for name in selected:
         bare, shots = name_and_shots(name)
         try:
-            require_examples(bare, int(shots or 0), prepare_subset(all_tasks()[bare], options).report)
+            report = prepare_subset(all_tasks()[bare], options).report
+            sources.add(report["source"])
+            require_examples(bare, int(shots or 0), report)
         except CulturevalError as error:
             if isinstance(error, SourceUnavailable) and options.root is not None and name not in explicit:
                 missing[name] = error
@@ -130,6 +133,9 @@ def _read_data(selected: list[str], explicit: set[str], options: DataOptions, pr
         failed, missing = dict(list(missing.items())[:1]), {}
     for problem in failed.values():
         problems.add(problem)
+    if sources and not failed and (manifest := manifest_of(options.manifests)):
+        with problems.collecting():
+            manifest.require_source(sources)
     if missing:
         print_note(f"{len(missing)} of {len(selected)} tasks have no data under {options.root} and are left out.")
     return list(missing)

@@ -8,12 +8,9 @@ from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import BaseModel, Field, field_validator
 
-from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.errors import SECRET, CulturevalError
 
 ImageFormat = Literal["as_given", "png", "jpeg"]
-
-# Names of query parameters with secret values.
-_SECRET = re.compile(r"key|token|secret|passw|signature|^(auth|sig|pwd)$", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -82,6 +79,13 @@ class ServedModel(BaseModel):
     def _as_list(cls, value: Any) -> Any:
         return [value] if isinstance(value, str) else value
 
+    @field_validator("api_key_env")
+    @classmethod
+    def _names_a_variable(cls, name: str | None) -> str | None:
+        if name is not None and not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name):
+            raise ValueError("give the name of an environment variable that holds the key")
+        return name
+
     @property
     def has_prices(self) -> bool:
         """Whether any price is known."""
@@ -101,7 +105,7 @@ def openai_base_url() -> str:
 def _check_url(url: str) -> None:
     if "@" in url:
         raise CulturevalError("A base_url contains a password (an @): put keys into an environment variable only.")
-    if named := next((name for name, _ in parse_qsl(url.partition("?")[2]) if _SECRET.search(name)), None):
+    if named := next((name for name, _ in parse_qsl(url.partition("?")[2]) if SECRET.search(name)), None):
         raise CulturevalError(f"A base_url contains a secret ({named}=): put keys into an environment variable only.")
     shown = f"base_url {url!r}"
     try:

@@ -1,18 +1,17 @@
 """The commands `eval`, `show` and `score` as functions, for notebooks and programs (`docs/library.ipynb`)."""
 
-import time
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from functools import partial
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from cultureval.runtime.errors import CulturevalError, ProblemList, did_you_mean
+from cultureval.runtime.errors import CulturevalError, ProblemList
 from cultureval.runtime.settings import field_names, use_settings, variable_of
 
 if TYPE_CHECKING:
     from cultureval.runs.loading import Results, Run
-    from cultureval.tasks.suite import Suite
 
 # Options of lm-eval, of LightEval and of earlier versions -> option of `eval`, and the name in its `name=value,...`.
 # Settings of models and of tasks need no line here.
@@ -24,8 +23,10 @@ OTHER_NAMES = {
     "results_org": ("push-to-hub", ""),
     "model_settings": ("model-args", ""),
     "gen_kwargs": ("model-args", ""),
-    "apply_chat_template": ("model-args", "chat_template"),
+    "apply_chat_template": ("model-args", "chat_template=on"),
     "system_instruction": ("model-args", "system_prompt"),
+    "custom_tasks": ("custom-suites", ""),
+    "include_path": ("custom-suites", ""),
     "parallelize": ("model-args", "device_map"),
 }
 
@@ -118,7 +119,7 @@ def our_name(name: str) -> tuple[str, str]:
     from cultureval.tasks.options import all_options
 
     classes = (HFModelSettings, ServerModelConfig, GenerationParameters)
-    known = {setting: ("model-args", setting) for one in classes for setting in one.model_fields}
+    known = {setting: ("model-args", setting) for config in classes for setting in config.model_fields}
     known["on_refused"] = ("model-args", "on_refused")
     del known["model"], known["model_name"]  # the first argument
     known |= {option.name: ("task-args", option.name) for option in all_options()}
@@ -131,17 +132,22 @@ def our_name(name: str) -> tuple[str, str]:
 def _refuse_unknown(arguments: Mapping[str, Any]) -> None:
     """Raises a CulturevalError for the first argument that `evaluate` does not have, with what to write."""
     for name in arguments:
-        if name in field_names():
-            raise CulturevalError(f"`evaluate` has no argument `{name}`. Set {variable_of(name)} in the environment.")
         ours, of_args = our_name(name)
         ours = ours.replace("-", "_")
-        hint = f'{ours}={{"{of_args}": ...}}' if of_args else f"{ours}=..."
+        setting = name if name in field_names() and name not in OTHER_NAMES else ours
+        if setting in field_names() and setting not in signature(evaluate).parameters:
+            raise CulturevalError(
+                f"`evaluate` has no argument `{name}`. Set {variable_of(setting)} in the environment."
+            )
+        of_args, _, value = of_args.partition("=")
+        value = f'"{value}"' if value else "..."
+        hint = f'{ours}={{"{of_args}": {value}}}' if of_args else f"{ours}=..."
         raise CulturevalError(f"`evaluate` has no argument `{name}`.{f' Write {hint}.' if ours else ''}")
 
 
-def _require_names(**given: object) -> None:
+def _require_names(**arguments: object) -> None:
     """Raises a CulturevalError for an argument that is neither a name nor a path."""
-    for name, value in given.items():
+    for name, value in arguments.items():
         if not isinstance(value, str | Path) or not str(value):
             raise CulturevalError(f"`{name}` is {value!r}: give a name or a path.")
 
@@ -167,12 +173,12 @@ def load_results(paths: str | Path | Iterable[str | Path], strict: bool = False)
     Raises:
         CulturevalError: There is no results file that can be read; all of them are named, with the reasons.
     """
-    given = [paths] if isinstance(paths, str | Path) else list(paths) if isinstance(paths, Iterable) else [paths]
+    files = [paths] if isinstance(paths, str | Path) else list(paths) if isinstance(paths, Iterable) else [paths]
     from cultureval.runs.loading import load
 
-    for one in given or [""]:
-        _require_names(path=one)
-    return load(*given, strict=strict)
+    for file in files or [""]:
+        _require_names(path=file)
+    return load(*files, strict=strict)
 
 
 def score(
@@ -187,8 +193,8 @@ def score(
     """Scores answers that were made elsewhere, as `cultureval score` does.
 
     Args:
-        name: A format (`cvlue-vqa`, `aynvqa`, ... as `cultureval score --help` lists them), or a suite that takes
-            outputs (`alqasida`).
+        name: A format (`cvlue-vqa`, `aynvqa`, ...; a wrong name lists all), or a suite that takes outputs
+            (`alqasida`). Solutions of `humaneval` and `mbpp` are for the command alone.
         pred: A file of answers or a submission, or several; folders are searched.
         gold: The gold file of an official format, or a folder with the released layout.
         output_dir: Where results files, tables and plots are written.
@@ -207,6 +213,7 @@ def score(
     _require_names(name=name, output_dir=output_dir, **({} if gold is None else {"gold": gold}))
     for file in files:
         _require_names(pred=file)
+    from cultureval.reports.submissions import scorer_of
     from cultureval.runs.files import results_below
     from cultureval.runs.loading import load
     from cultureval.runtime.saving import require_folder
@@ -216,45 +223,12 @@ def score(
     settings = evaluation_settings(wrong, None, task_args)
     wrong.raise_if_any()
     with use_settings(settings):
-        suite, takes_gold = _scorer_of(name)
-        if takes_gold != (gold is not None):
-            needed = "needs a gold file (`gold`)" if takes_gold else "takes no `gold`, which its outputs name"
-            raise CulturevalError(f"{name} {needed}.")
         require_folder(folder)
+        score_files = scorer_of(name, Path(gold) if gold is not None else None)
         folder.mkdir(parents=True, exist_ok=True)
         before = set(results_below(folder))
-        problems = _scored(suite, name, [Path(file) for file in files], gold, folder, model_name)
+        _, problems = score_files([Path(file) for file in files], folder, model_name)
         written = [file for file in results_below(folder) if file not in before]
         if problems:
             raise CulturevalError("\n".join([f"What was scored is in {folder}. Not scored:", *problems]))
         return [load(file, strict=True).runs[0] for file in written]
-
-
-def _scorer_of(name: str) -> "tuple[Suite, bool]":
-    """The suite of a format, and whether it scores against a gold file."""
-    from cultureval.tasks.catalogue import all_suites
-
-    known: dict[str, tuple[Suite, bool]] = {}
-    for suite in all_suites().values():
-        if suite.submissions:
-            known |= dict.fromkeys(suite.scorers(), (suite, True))
-        if suite.outputs:
-            known[suite.name] = (suite, False)
-    if name not in known:
-        raise CulturevalError(f"There is no format {name!r}.{did_you_mean(name, known)} There are {', '.join(known)}.")
-    return known[name]
-
-
-def _scored(
-    suite: "Suite", name: str, files: list[Path], gold: str | Path | None, folder: Path, model_name: str | None
-) -> list[str]:
-    """Scores the files and writes results files; returns what could not be scored."""
-    if gold is None:
-        suite.part("outputs")(files, folder)
-        return []
-    from cultureval.reports.submissions import save_submissions
-
-    started = time.time()
-    found = suite.scorers()[name](Path(gold), files, folder)
-    save_submissions(found, Path(gold), folder, started, model_name)
-    return list(found.problems)

@@ -110,7 +110,15 @@ def test_a_choice_task_is_at_chance_where_its_interval_holds_one_of_k(tmp_path, 
     found = told(tmp_path, {TRUST: numbered(rows(right, 60 - right))})
     assert ("at chance" in found) is chance
     if chance:
-        assert "qimma_aratrust 0.25 of 4 options" in found["at chance"].sentence
+        assert "qimma_aratrust 0.25 (guessing gives 0.25)" in found["at chance"].sentence
+
+
+def test_two_numbers_of_few_shot_examples_are_at_chance_apart(tmp_path):
+    shots = TRUST.replace("|0", "|3")
+    found = told(
+        tmp_path, {TRUST: numbered(rows(45, 15)), shots: numbered(rows(15, 45))}, {TRUST: CURATED, shots: CURATED}
+    )
+    assert "At chance: qimma_aratrust|3 0.25 (" in found["at chance"].sentence
 
 
 def test_every_kind_is_tried_here():

@@ -41,7 +41,10 @@ def test_judges_of_files_of_the_environment_and_of_a_model_s_id(tmp_path, monkey
     ("text", "words"),
     [
         ("{model: m, modle: n}", "no setting 'modle'.*model"),
-        ("{model: m, api_key: sk-secret}", "no setting 'api_key'"),
+        ("{model: m, api_key: sk-secret}", "^api_key looks like a key"),
+        ("{model: m, extra_body: {a: [{Authorization: sk-secret}]}}", "^extra_body.a.Authorization looks like a key"),
+        ("{model: m, api_key_env: sk-secret}", "api_key_env: give the name of an environment variable"),
+        ("model: m\napi_key: 'sk-secret\n", "cannot be read.*line 3, column 1"),
         ("{base_url: 'http://x/v1'}", "model: Field required"),
         ("{model: m, concurrency: sk-secret}", "concurrency: Input should be a valid integer"),
         ("{model: m, delimit: never}", "delimit: Input should be a valid boolean"),

@@ -67,6 +67,7 @@ def test_the_command_line_goes_before_the_file_and_the_file_before_the_defaults(
         ("model: name\nbaseurl: http://localhost:8000/v1\n", "'baseurl'.*base_url"),
         ("model_name: org/name\nreasoning_tags: [['', '']]\n", "reasoning_tags"),
         ("model_name: org/name\nbatch_size: true\n", "batch_size.*True"),
+        ("model_name: org/name\nbatch_size: 0\n", "batch_size: a whole number from 1 on, or auto .given: 0."),
         ("model_name: org/name\nchat_template: maybe\n", "chat_template: .*'maybe'"),
         ("dtype: float16\n", "model_name"),
         ("model_name: [unclosed\n", "model.yaml"),

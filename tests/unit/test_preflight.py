@@ -18,6 +18,7 @@ from cultureval.runtime.errors import CulturevalError, ProblemList, Problems
 from cultureval.runtime.settings import current_settings, use_settings, variable_of
 from cultureval.samples.tiny_models.classifiers import build_tiny_encoder
 from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm
+from cultureval.tasks.manifest import ManifestRow, write_manifest
 from cultureval.tasks.preflight import preflight
 
 
@@ -93,6 +94,18 @@ def test_all_problems_are_in_one_list(plan_of, model, tmp_path):
         assert sum(text in problem for problem in problems) == 1, (text, problems)
     lines = str(error.value).splitlines()
     assert lines[0].startswith("6 problems") and len(lines) == 7
+
+
+def test_a_manifest_of_other_data_than_the_tasks_read_is_refused(plan_of, tmp_path):
+    row = ManifestRow(source="org/other", revision="1", subset="s", row="a.csv:0", hash="0" * 64, decision="discard")
+    file = tmp_path / "manifest.jsonl"
+    write_manifest(file, [row])
+    with pytest.raises(CulturevalError, match="is of org/other, and the tasks read") as error:
+        plan_of("qimma_aratrust", manifest=str(file))
+    assert not isinstance(error.value, Problems)
+    read = str(error.value).partition("the tasks read ")[2].partition(":")[0]
+    write_manifest(file, [row, row.model_copy(update={"source": read})])
+    assert plan_of("qimma_aratrust", manifest=str(file)).tasks == ["qimma_aratrust|0"]
 
 
 def test_tasks_of_a_group_without_data_are_one_problem(plan_of, tmp_path):

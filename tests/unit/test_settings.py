@@ -164,9 +164,10 @@ def test_names_and_values_are_read_as_other_harnesses_read_them(text, values):
     ("text", "message"),
     [
         ("dtype", "comes no name=value"),
-        ("a=1,b", "after \\['a'\\] comes no name=value"),
+        ("a=1,b", "after a comes no name=value. A value with a comma"),
         ("a=1,,b=2", "comes no name=value"),
         ("generation_parameters={temperature:SECRET}", "generation_parameters: the value is not JSON"),
+        ("a=SECRET,b=2,a=1", "has a twice"),
         ("a='SECRET", "a: the value is not JSON"),
         ('a="x"SECRET', "a: a comma or the end must follow"),
         ("a=" + "[" * 100_000, "not JSON"),
