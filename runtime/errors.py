@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 # Control characters, line ends, changes of the reading direction, and invisible characters.
 _CONTROLS = re.compile(f"[\x00-\x1f\x7f-\x9f\u2028\u2029\U000e0000-\U000e007f{INVISIBLE}]")
 MARKS = "\u061c\u200c\u200d\u200e\u200f"  # of Arabic texts: they join letters or set the reading direction
-GOES_ON = "The same command, without --no-resume, goes on from the answers that are kept."
+GOES_ON = "Answers so far are kept: run the same command again to resume."
 CONTROLS = "\n\t"  # control characters that a message may hold
 
 
