@@ -7,22 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from cultureval.audit.check_patterns import (
-    ABSENT_PASSAGE,
-    ABSENT_THING,
-    BEFORE,
-    ENTITY,
-    LOST,
-    MARKED,
-    NAMES_LABELS,
-    OWN_LETTERS,
-    OWN_PASSAGE,
-    QUOTED,
-    REFERS,
-    REVERSED,
-    STARS,
-    UNDERLINED,
-)
+from cultureval.audit import check_patterns as patterns
 from cultureval.audit.duplicates import TATWEEL, pairs
 from cultureval.audit.items import AuditItem
 from cultureval.prompts.cells import comparable
@@ -43,13 +28,13 @@ class Check:
     Attributes:
         severity: "error": the item cannot be scored fairly; "warning": a person should look.
         reason: Why it matters, one sentence.
-        look: From an item to a clause on what is wrong, "" if nothing is; None for checks of `pairs` of items.
+        find: From an item to a clause on what is wrong, "" if nothing is; None for checks of `pairs` of items.
     """
 
     name: str
     severity: Severity
     reason: str
-    look: Callable[[AuditItem], str] | None = None
+    find: Callable[[AuditItem], str] | None = None
 
 
 @dataclass(frozen=True)
@@ -63,7 +48,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckResults:
     """The findings of all checks.
 
     Attributes:
@@ -83,9 +68,9 @@ CHECKS: list[Check] = []
 def check(severity: Severity, reason: str) -> Callable[[Callable[[AuditItem], str]], Callable[[AuditItem], str]]:
     """A decorator that adds a function to the table of checks under its name."""
 
-    def added(look: Callable[[AuditItem], str]) -> Callable[[AuditItem], str]:
-        CHECKS.append(Check(look.__name__, severity, reason, look))
-        return look
+    def added(find: Callable[[AuditItem], str]) -> Callable[[AuditItem], str]:
+        CHECKS.append(Check(find.__name__, severity, reason, find))
+        return find
 
     return added
 
@@ -127,7 +112,7 @@ def duplicate_options(item: AuditItem) -> str:
 def marked_answer(item: AuditItem) -> str:
     """An option says that it is the right one, or wrong."""
     for place, option in enumerate(item.options, start=1):
-        if found := MARKED.search(option):
+        if found := patterns.MARKED.search(option):
             return f"option {place} holds {shorten(found[0], 40)}"
     starred = [place for place, option in enumerate(item.options) if "*" in option]
     if len(starred) == 1 and starred[0] in item.gold and _is_starred(item.options[starred[0]]):
@@ -137,7 +122,7 @@ def marked_answer(item: AuditItem) -> str:
 
 def _is_starred(option: str) -> bool:
     """Whether stars stand before or after words; `*ptr`, `int*` and `ab*` are code."""
-    found = STARS.fullmatch(option.strip())
+    found = patterns.STARS.fullmatch(option.strip())
     if not found or not option.isascii():
         return bool(found)
     text = (found["after"] or found["before"]).strip()
@@ -177,7 +162,7 @@ def all_of_the_above(item: AuditItem) -> str:
 
 def _refers(option: str) -> bool:
     text = seen_as(option).strip(" .،؛:()")
-    return bool(REFERS.fullmatch(text) or NAMES_LABELS.fullmatch(text))
+    return bool(patterns.REFERS.fullmatch(text) or patterns.NAMES_LABELS.fullmatch(text))
 
 
 @check("warning", "Labels inside the options contradict those that the prompt gives them.")
@@ -208,11 +193,11 @@ def _damage(text: str) -> str:
         return "replacement characters"
     if any(unicodedata.category(letter) in ("Cc", "Cs") and letter not in "\t\n\r\x0b\x0c\x85" for letter in text):
         return "control characters"
-    if ENTITY.search(text):
+    if patterns.ENTITY.search(text):
         return "HTML entities"
-    if LOST.search(text):
+    if patterns.LOST.search(text):
         return "letters lost as question marks"
-    if REVERSED.search(text):
+    if patterns.REVERSED.search(text):
         return "reversed ligatures of lam and alef"
     return "wrongly decoded text" if not text.isascii() and (_is_mojibake(text) or _ftfy_mends(text)) else ""
 
@@ -238,17 +223,18 @@ def absent_reference(item: AuditItem) -> str:
     """The question refers to a figure, a table or a passage, and the item has none; or its image cannot be read."""
     if item.images:
         return f"the image {item.image[:80]!r} {item.image_problem}" if item.image_problem else ""
-    if (found := UNDERLINED.search(item.question)) and not any(map(_shows_a_line, item.texts)):
+    if (found := patterns.UNDERLINED.search(item.question)) and not any(map(_shows_a_line, item.texts)):
         return f"it refers to {found[0]!r}, and nothing is underlined"
     if item.context:
         return ""
     shows_a_table = max(map(item.question.count, "|\t\n")) > 2
-    if (found := ABSENT_THING.search(item.question)) and not shows_a_table:
+    if (found := patterns.ABSENT_THING.search(item.question)) and not shows_a_table:
         return f"it refers to {found[0]!r}, and has no image and no passage"
-    if found := ABSENT_PASSAGE.search(item.question):
+    if found := patterns.ABSENT_PASSAGE.search(item.question):
         before, after = item.question[: found.start()], item.question[found.end() :]
-        rest = before if BEFORE.search(found[0]) else before + after
-        if len(rest.split()) < OWN_PASSAGE and len(rest) < OWN_LETTERS and not QUOTED.search(rest):
+        rest = before if patterns.BEFORE.search(found[0]) else before + after
+        short = len(rest.split()) < patterns.OWN_PASSAGE and len(rest) < patterns.OWN_LETTERS
+        if short and not patterns.QUOTED.search(rest):
             return f"it refers to {found[0]!r}, and has no passage"
     return ""
 
@@ -277,14 +263,14 @@ def seen_as(text: str) -> str:
     return " ".join(comparable(text).replace(TATWEEL, "").split())
 
 
-def run_checks(items: Sequence[AuditItem]) -> Checked:
+def run_checks(items: Sequence[AuditItem]) -> CheckResults:
     """What all checks find in items; MissingExtra without the packages they need."""
     require_extra("audit")
     findings: list[Finding] = []
     with Progress(len(items), "audit", "item") as bar:
         for item in items:
             for entry in CHECKS:
-                if entry.look and (detail := entry.look(item)):
+                if entry.find and (detail := entry.find(item)):
                     findings.append(Finding(entry, item, detail))
             bar.update()
     by_name = {entry.name: entry for entry in CHECKS}
@@ -293,7 +279,7 @@ def run_checks(items: Sequence[AuditItem]) -> Checked:
     failed: dict[str, list[Check]] = defaultdict(list)
     for finding in findings:
         failed[finding.item.id].append(finding.check)
-    return Checked(items, findings, [_decided(item, failed[item.id]) for item in items if item.split == "test"])
+    return CheckResults(items, findings, [_decided(item, failed[item.id]) for item in items if item.split == "test"])
 
 
 def _decided(item: AuditItem, failed: Sequence[Check]) -> ManifestRow:

@@ -26,6 +26,7 @@ from cultureval.runtime.text_templates import TextTemplate
 
 TEMPLATE = TextTemplate(Path(__file__).parent / "prompts" / "code.txt")
 MAX_TOKENS = 4096
+PERSON = "person"  # the reason of a prompt that a person decided on
 Proposal = tuple[tuple[str, ...], bool]  # readings of the function, and whether the model asks for a person
 Outcome = Literal["modified", "unchanged", "review"]
 
@@ -42,7 +43,7 @@ class Refined:
         prompt: The prompt to use: the refined one where the edit counts, else the source's.
         proposed: The model's, whether or not it counts; "" without a readable reply.
         outcome: "modified" and "unchanged" as the paper counts, or "review".
-        reason: Why a person should look: "human_check", "not_only_arabic", "no_reply"; "" otherwise.
+        reason: Why a person should look: "human_check", "not_only_arabic", "no_reply"; who decided: `PERSON`; else "".
         detail: The same as a clause.
     """
 
@@ -127,7 +128,7 @@ def _candidates(body: str, cell: str) -> Iterator[str]:
 
 
 def read_reviewed(file: Path, saved: Mapping[str, Path]) -> dict[str, list[Refined]]:
-    """The prompts of an earlier refinement after people have looked at those to review.
+    """The prompts of the reviewed data sets after people have looked at those to review; the last verdict counts.
 
     Args:
         file: The filled table: task_id, verdict (accept, keep, or empty while open), and proposed, which people may
@@ -135,14 +136,15 @@ def read_reviewed(file: Path, saved: Mapping[str, Path]) -> dict[str, list[Refin
         saved: Name of a data set -> the file of its refined prompts; those that are not there are left out.
 
     Raises:
-        CulturevalError: A file cannot be read, a row is of no prompt to review, a verdict is unknown, or an accepted
-            prompt changes more than the Arabic of its docstring.
+        CulturevalError: A file cannot be read, a row is of no prompt to review, a verdict is unknown, there are none,
+            or an accepted prompt changes more than the Arabic of its docstring.
     """
     try:
         refined = {name: [Refined(**row) for row in read_rows(path)] for name, path in saved.items() if path.is_file()}
     except TypeError:
         raise CulturevalError(f"{file}: the prompts beside it are not what `cultureval audit code` writes.") from None
-    waiting = {prompt.task_id: prompt for some in refined.values() for prompt in some if prompt.outcome == "review"}
+    every = [prompt for some in refined.values() for prompt in some]
+    waiting = {one.task_id: one for one in every if one.outcome == "review" or one.reason == PERSON}
     decided: dict[str, Refined] = {}
     for line, row in read_csv(file, ("task_id", "verdict", "proposed")):
         task_id, verdict, where = row["task_id"], row["verdict"].strip().lower(), f"{file}, line {line}"
@@ -153,7 +155,10 @@ def read_reviewed(file: Path, saved: Mapping[str, Path]) -> dict[str, list[Refin
             raise CulturevalError(f"{where}: the verdict on {task_id} is {verdict!r}: write accept or keep.")
         if verdict:
             decided[task_id] = _reviewed(waiting[task_id], verdict, row["proposed"], where)
-    return {name: [decided.get(prompt.task_id, prompt) for prompt in some] for name, some in refined.items()}
+    if not decided:
+        raise CulturevalError(f"{file}: there are no verdicts.")
+    reviewed = {name: some for name, some in refined.items() if decided.keys() & {prompt.task_id for prompt in some}}
+    return {name: [decided.get(prompt.task_id, prompt) for prompt in some] for name, some in reviewed.items()}
 
 
 def _reviewed(waiting: Refined, verdict: str, proposed: str, where: str) -> Refined:
@@ -163,4 +168,4 @@ def _reviewed(waiting: Refined, verdict: str, proposed: str, where: str) -> Refi
         if problem := problem_of(original, prompt):
             raise CulturevalError(f"{where}: the accepted prompt of {waiting.task_id} cannot be used: {problem}.")
     outcome: Outcome = "unchanged" if prompt == original else "modified"
-    return Refined(waiting.task_id, original, prompt, proposed, outcome, "person", f"a person wrote: {verdict}")
+    return Refined(waiting.task_id, original, prompt, proposed, outcome, PERSON, f"a person wrote: {verdict}")

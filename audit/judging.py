@@ -24,12 +24,6 @@ from cultureval.tasks.manifest import Decision, ManifestRow
 RuleName = Literal["blog", "paper"]
 THRESHOLD = 7  # a total below it flags an item
 GAP = 3  # difference of totals from which judges disagree
-TEMPLATES = {
-    ("mcq", False): "audit_mcq",
-    ("qa", False): "audit_qa",
-    ("mcq", True): "audit_mcq_image",
-    ("qa", True): "audit_qa_image",
-}  # (form, about an image) -> template
 MAX_TOKENS = 1024  # ten scores and ten explanations of two sentences
 NAME = re.compile(r"[A-Za-z0-9_.-]{1,60}")  # of a judge, as manifests may hold it
 
@@ -97,7 +91,7 @@ def total_of(verdict: JudgeVerdict) -> int | None:
     return int(sum(verdict.scores.values())) if verdict.scores else None
 
 
-def auditing(judges: Sequence[JudgeSettings]) -> list[JudgeSettings]:
+def audit_judges(judges: Sequence[JudgeSettings]) -> list[JudgeSettings]:
     """The judges with room for the longest reply, unless their settings say how long it may be.
 
     Raises:
@@ -120,7 +114,7 @@ def questions_of(items: Sequence[AuditItem]) -> dict[str, list[JudgeItem]]:
     for item in items:
         images = tuple(filter(None, [item.image_file])) if item.images else ()
         asked = JudgeItem(item.id, {"sample": sample_of(item)}, images)
-        questions.setdefault(TEMPLATES[item.form, item.images], []).append(asked)
+        questions.setdefault(f"audit_{item.form}{'_image' * item.images}", []).append(asked)
     return questions
 
 
@@ -145,7 +139,7 @@ def estimates(judges: Sequence[JudgeSettings], items: Sequence[AuditItem]) -> di
 
 
 def audit_items(judges: Sequence[JudgeSettings], items: Sequence[AuditItem], rule: RuleName) -> Audit:
-    """Asks all judges (`auditing`) about all items, which have distinct ids, and decides.
+    """Asks all judges (`audit_judges`) about all items, which have distinct ids, and decides.
 
     Raises:
         CulturevalError: A judge does not answer; nothing was judged.

@@ -7,6 +7,7 @@ and export it as JSON. Images are copied beside these files under the names of o
 import json
 import re
 import shutil
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ from cultureval.tasks.manifest import Decision, Manifest, ManifestRow
 Choice = Literal["keep", "discard", "unsure"]
 CHOICES: tuple[Choice, ...] = get_args(Choice)
 COLUMNS = ("item", "hash", "reasons", "context", "image", "question", "options", "annotator", "verdict", "note")
-ANNOTATOR = re.compile(r"[A-Za-z0-9_@+-][A-Za-z0-9_.@+-]{0,59}")
+REVIEW, TASKS, INTERFACE = "review.csv", "tasks.json", "labelling.xml"
 IMAGES = "images"  # folder beside the files
 LOCAL_FILES = "/data/local-files/?d="  # where Label Studio serves the files below its document root
 LABELLING = """<View>
@@ -54,28 +55,38 @@ class Verdict:
 
 
 def require_annotator(name: str, where: str) -> str:
-    """The name of an annotator, as manifests and files may hold it; CulturevalError if it holds other letters."""
-    if not ANNOTATOR.fullmatch(name):
+    """The name of an annotator in NFC, with letters of any script; CulturevalError if it holds other signs."""
+    name = unicodedata.normalize("NFC", name)
+    letters = "_" + re.sub("[.@+-]", "_", name)
+    if not letters.isidentifier() or not 1 < len(letters) <= 61 or name.startswith("."):
         raise CulturevalError(f"{where}: an annotator is named by 1 to 60 letters, digits and _.@+-, not {name!r}.")
     return name
 
 
+def require_distinct_names(files: Sequence[Path]) -> None:
+    """Refuses two files of annotators with one name, which would count as one annotator."""
+    if len({unicodedata.normalize("NFC", file.stem) for file in files}) < len(files):
+        raise CulturevalError("Two files have the same name: name each after its annotator, as amal.csv.")
+
+
 def write_review(items: Sequence[AuditItem], rows: Sequence[ManifestRow], folder: Path) -> int:
-    """Writes the items that a manifest's rows want reviewed, with their texts, for people; returns their number."""
+    """Writes the items that a manifest's rows want reviewed, for people; returns their number. Old files go."""
     by_id = {item.id: item for item in items}
     waiting = [(by_id[f"{row.source}/{row.row}"], row.reasons) for row in rows if row.decision == "review"]
+    for name in (REVIEW, TASKS, INTERFACE):
+        (folder / name).unlink(missing_ok=True)
     if not waiting:
         return 0
     records = [_record(item, reasons) for item, reasons in waiting]
     for file in {item.image_file for item, _ in waiting} - {None}:
         (folder / IMAGES).mkdir(parents=True, exist_ok=True)
         shutil.copyfile(file, folder / IMAGES / file.name)
-    write_csv(folder / "review.csv", records, COLUMNS, "utf-8-sig")
+    write_csv(folder / REVIEW, records, COLUMNS, "utf-8-sig")
     tasks = [{"data": one | ({"image": f"{LOCAL_FILES}{one['image']}"} if one["image"] else {})} for one in records]
     text = json.dumps(tasks, ensure_ascii=False, indent=1)
-    write_atomically(folder / "tasks.json", text.encode("utf-8", "backslashreplace"))
+    write_atomically(folder / TASKS, text.encode("utf-8", "backslashreplace"))
     image = '\n  <Image name="image" value="$image"/>' if any(one["image"] for one in records) else ""
-    write_atomically(folder / "labelling.xml", LABELLING.replace("IMAGE", image).encode())
+    write_atomically(folder / INTERFACE, LABELLING.replace("IMAGE", image).encode())
     return len(waiting)
 
 
@@ -101,8 +112,9 @@ def read_verdicts(files: Sequence[Path]) -> list[Verdict]:
     The annotator of a CSV row is in its column `annotator`; where it is empty, the file's name says it (amal.csv).
 
     Raises:
-        CulturevalError: A file cannot be read, a verdict breaks the form, or there are none.
+        CulturevalError: Two files have one name, one cannot be read, a verdict breaks the form, or there are none.
     """
+    require_distinct_names(files)
     found: list[Verdict] = []
     for file in files:
         found += _of_csv(file) if file.suffix.lower() == ".csv" else _of_label_studio(file)

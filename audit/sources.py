@@ -58,13 +58,16 @@ def read_items(names: Sequence[str], options: DataOptions, columns: Columns | No
         columns: The columns of data by path; None: those of `KNOWN`.
 
     Raises:
-        CulturevalError: A name is unknown, or there are no data.
+        CulturevalError: A name is unknown, there are no data, or columns are given and no path.
     """
     quiet_libraries()
     items: dict[tuple[str, str, str], AuditItem] = {}
     paths: dict[str, Path] = {}
+    by_path = {name for name in names if name not in {*all_suites(), *groups(), *all_tasks()} and _is_path(name)}
+    if columns and not by_path:
+        raise CulturevalError(f"--columns is for files of data, and {', '.join(names)} names none: leave it out.")
     for name in names:
-        if name in {*all_suites(), *groups(), *all_tasks()} or not _is_path(name):
+        if name not in by_path:
             found = _items_of_tasks(name, options)
         else:
             path = Path(name).expanduser().resolve()
@@ -174,15 +177,15 @@ def _items_by_path(path: Path, columns: Columns | None) -> Iterator[AuditItem]:
         shared = {"source": path.name, "benchmark": path.name, "revision": "local", "subset": below.partition(".")[0]}
         split = "few_shot" if holds_examples(file.relative_to(folder)) else "test"
         rows = read_rows(file)
-        used = _columns_of(rows[0], columns, str(file)) if rows else {}
+        used = _columns_of(rows, columns, str(file)) if rows else {}
         for number, row in enumerate(rows):
             place = {"row": f"{below}:{number}", "hash": row_hash(row, folder), "split": split}
             yield AuditItem(**shared, **place, **_parts_of(row, used, folder, f"{file}, row {number + 1}"))
 
 
-def _columns_of(row: Mapping[str, Any], columns: Columns | None, where: str) -> Columns:
+def _columns_of(rows: Sequence[Mapping[str, Any]], columns: Columns | None, where: str) -> Columns:
     """The columns of a file by its first row: those of --columns, which must all be there, or known names."""
-    names = list(map(str, row))
+    row, names = rows[0], list(map(str, rows[0]))
     if columns:
         for name in (name for part in KNOWN for name in columns.get(part, "").split("+") if name):
             if name not in row:
@@ -195,7 +198,18 @@ def _columns_of(row: Mapping[str, Any], columns: Columns | None, where: str) -> 
             f"{where}: which columns are the question, its options and its gold? They are {', '.join(names[:20])}. "
             "Write --columns question=Q,options=A+B+C+D,gold=G."
         )
+    golds = [str(row[found["gold"]]) for row in rows if not is_empty(row.get(found["gold"]))] if "gold" in found else []
+    if "options" not in found and golds and all(map(_is_label, golds)):
+        raise CulturevalError(
+            f"{where}: the golds are letters or numbers, and no column is named options. The columns are "
+            f"{', '.join(names[:20])}. Write --columns question={found['question']},options=A+B+C+D,"
+            f"gold={found['gold']}; leave options out if answers are free."
+        )
     return found
+
+
+def _is_label(gold: str) -> bool:
+    return comparable(gold).removesuffix(".0").isdecimal() or label_index(comparable(gold)) is not None
 
 
 def _parts_of(row: Mapping[str, Any], columns: Columns, folder: Path, where: str) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from cultureval.tasks.suite import Task
 if TYPE_CHECKING:
     import pandas
 
-    from cultureval.audit.checks import Checked, Finding
+    from cultureval.audit.checks import CheckResults, Finding
     from cultureval.audit.code_refinement import Refined
     from cultureval.audit.judging import Audit, JudgedItem
     from cultureval.audit.review import Reviewed
@@ -45,7 +45,7 @@ REASONS = {
 REFINED_COLUMNS = ("task_id", "reason", "detail", "original", "proposed", "verdict")
 
 
-def write_audit(checked: "Checked", audit: "Audit | None", folder: Path) -> tuple[Manifest, str]:
+def write_audit(checked: "CheckResults", audit: "Audit | None", folder: Path) -> tuple[Manifest, str]:
     """Writes the manifest and the tables of an audit; returns the manifest and the summary.
 
     Args:
@@ -76,7 +76,7 @@ def _finding(finding: "Finding") -> dict[str, Any]:
     return about | place | {"detail": finding.detail, "repeated": repeated}
 
 
-def findings_text(checked: "Checked") -> str:
+def findings_text(checked: "CheckResults") -> str:
     """The findings as a table of checks, and under it the first of each check."""
     rows, parts, findings, items = [], [], checked.findings, checked.items
     for check in dict.fromkeys(finding.check for finding in findings):
@@ -87,7 +87,9 @@ def findings_text(checked: "Checked") -> str:
         parts.append("\n".join([f"{check.name}: {check.reason}", *lines, *more]))
     table = [terminal_table(("check", "severity", "items", "share"), rows, align="llrr")] if rows else []
     found = len({finding.item.id for finding in findings})
-    total = f"{len(items):,} items of {counted(len({item.source for item in items}), 'data set')}"
+    tests = sum(item.split == "test" for item in items)
+    examples = f" and {counted(len(items) - tests, 'few-shot example')}" if tests < len(items) else ""
+    total = f"{counted(tests, 'item')}{examples} of {counted(len({item.source for item in items}), 'data set')}"
     return "\n\n".join([*table, *parts, f"{total}: {found:,} with findings, {len(findings):,} findings."])
 
 
@@ -208,12 +210,19 @@ def prompts_file(folder: Path, dataset: str) -> Path:
     return folder / f"{dataset}.jsonl"
 
 
-def write_refined(refined: "Sequence[Refined]", folder: Path, dataset: str) -> None:
-    """Writes the prompts of all problems, and a table of those that people should look at."""
+def review_file(folder: Path, dataset: str) -> Path:
+    """Where the table for people is of the prompts of a data set."""
+    return folder / f"{dataset}_review.csv"
+
+
+def write_refined(refined: "Sequence[Refined]", folder: Path, dataset: str, for_people: bool) -> None:
+    """Writes the prompts of all problems and, for people, a table of those that they should look at."""
     write_json_lines(prompts_file(folder, dataset), map(asdict, refined))
+    if not for_people:
+        return
     rows = [asdict(one) for one in refined if one.outcome == "review"]
     review = [{name: row.get(name) for name in REFINED_COLUMNS} for row in rows]
-    write_csv(folder / f"{dataset}_review.csv", review, REFINED_COLUMNS, "utf-8-sig")
+    write_csv(review_file(folder, dataset), review, REFINED_COLUMNS, "utf-8-sig")
 
 
 def refined_text(refined: "Mapping[str, Sequence[Refined]]", canonical: Mapping[str, tuple[int, int]]) -> str:

@@ -21,6 +21,7 @@ from cultureval.runtime.errors import CulturevalError, shown_names
 FORMULA = re.compile(r"'*(?:[\t\r\n]|\s*[=+\-@＝＋－＠﹦﹢﹣﹫−])")
 NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 LONGEST_CELL = 1 << 28  # characters
+HOLDS_VERDICTS = "holds people's verdicts: move it, or name another --output-dir."
 
 
 def write_csv(
@@ -97,3 +98,13 @@ def read_csv(file: Path, columns: Sequence[str] = ()) -> Iterator[tuple[int, dic
             line = reader.line_num + 1
     except csv.Error as error:
         raise CulturevalError(f"{file}, line {line}: {error}.") from error
+
+
+def require_unfilled(file: Path, columns: Sequence[str] = ("verdict",)) -> None:
+    """Refuses to replace a table for people, if it is there, in which a cell of these columns is filled.
+
+    Raises:
+        CulturevalError: A cell is filled, or the file cannot be read as such a table.
+    """
+    if file.is_file() and any(row[name].strip() for _, row in read_csv(file, columns) for name in columns):
+        raise CulturevalError(f"{file} {HOLDS_VERDICTS}")

@@ -23,7 +23,7 @@ _NO_SECRET = re.compile(
     r"|cache_key",
     re.IGNORECASE,
 )
-GOES_ON = "The same command, without --no-resume, goes on from the answers that are kept."
+GOES_ON = "Answers so far are kept: run the same command again to resume."
 CONTROLS = "\n\t"  # control characters that a message may hold
 
 

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from cultureval.runtime.csv_files import HOLDS_VERDICTS, require_unfilled
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.extras import require_extra
 from cultureval.runtime.printing import print_result
@@ -42,17 +43,17 @@ def run(
     """
     require_extra("audit")
     from cultureval.audit.checks import run_checks
-    from cultureval.audit.judging import audit_items, auditing, estimates
+    from cultureval.audit.judging import audit_items, audit_judges, estimates
     from cultureval.audit.review import write_review
     from cultureval.audit.sources import read_columns, read_items, sampled_items
     from cultureval.metrics.judges.settings import find_judges
-    from cultureval.reports.audit import MANIFEST, write_audit
+    from cultureval.reports.audit import write_audit
 
     folder = Path(output_dir).expanduser()
-    _require_no_people(folder / MANIFEST)
+    _require_no_verdicts(folder)
     with use_settings(current_settings().with_(data_root=data, form=form)):
         names = [name for names in judges or [] for name in names.split(",")]
-        settings = [judge.with_(budget=budget) for judge in auditing(find_judges(names))] if names else []
+        settings = [judge.with_(budget=budget) for judge in audit_judges(find_judges(names))] if names else []
         items = read_items(source, read_data_options(), read_columns(columns) if columns else None)
         judged = sampled_items([item for item in items if item.split == "test"], sample)
         if settings and not judged:
@@ -70,12 +71,16 @@ def run(
         raise CulturevalError(f"{'; '.join(audit.stopped)}. Verdicts are saved: run the same command to continue.")
 
 
-def _require_no_people(manifest: Path) -> None:
-    """Refuses to replace a manifest that holds decisions of people."""
+def _require_no_verdicts(folder: Path) -> None:
+    """Refuses to replace a review that people have filled in, or a manifest that they have decided."""
+    from cultureval.audit.review import REVIEW
+    from cultureval.reports.audit import MANIFEST
     from cultureval.tasks.manifest import read_manifest
 
+    require_unfilled(folder / REVIEW)
+    manifest = folder / MANIFEST
     if manifest.is_file() and any(by.startswith("person:") for row in read_manifest(manifest).rows for by in row.by):
-        raise CulturevalError(f"{manifest} holds people's decisions, which this would replace: move it elsewhere.")
+        raise CulturevalError(f"{manifest} {HOLDS_VERDICTS}")
 
 
 def apply(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cultureval.runtime.csv_files import HOLDS_VERDICTS, require_unfilled
 from cultureval.runtime.data.hub import go_offline_if_unreachable
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.extras import require_extra
@@ -45,7 +46,7 @@ def code(
     folder = Path(output_dir).expanduser()
     if bool(model) == bool(reviewed):
         raise CulturevalError("Name the model that refines (--model FILE.yaml) or people's verdicts (--reviewed FILE).")
-    asker = _asker(model, budget) if model else None
+    asker = _asker(model, budget, folder) if model else None
     with use_settings(current_settings().with_(data_root=data)) as settings:
         if not settings.data_root:
             go_offline_if_unreachable()
@@ -63,7 +64,7 @@ def code(
             refined = read_reviewed(reviewed, {name: prompts_file(folder, name) for name in DATASETS})
         canonical = {}
         for name, texts in refined.items():
-            write_refined(texts, folder, name)
+            write_refined(texts, folder, name, for_people=bool(asker))
             used = load_problems(name, prompts=prompts_file(folder, name), limit=limit)
             canonical[used.dataset.title] = _passing(used)
     print_result(refined_text({sets[name].dataset.title: texts for name, texts in refined.items()}, canonical), folder)
@@ -73,11 +74,26 @@ def code(
         raise typer.Exit(1)
 
 
-def _asker(model: str, budget: float | None) -> "Asker":
+def _require_no_verdicts(folder: Path) -> None:
+    """Refuses to replace a table that people have filled in, or prompts that they have decided on."""
+    from cultureval.audit.code_refinement import PERSON
+    from cultureval.reports.audit import prompts_file, review_file
+    from cultureval.runtime.data.row_files import read_rows
+
+    for name in DATASETS:
+        require_unfilled(review_file(folder, name))
+        file = prompts_file(folder, name)
+        if file.is_file() and any(row.get("reason") == PERSON for row in read_rows(file)):
+            raise CulturevalError(f"{file} {HOLDS_VERDICTS}")
+
+
+def _asker(model: str, budget: float | None, folder: Path) -> "Asker":
+    """The model that refines; refuses an output folder that holds people's verdicts."""
     from cultureval.audit.code_refinement import MAX_TOKENS
     from cultureval.metrics.judges.asking import Asker
     from cultureval.metrics.judges.settings import find_one_judge, judge_identity
 
+    _require_no_verdicts(folder)
     settings = find_one_judge("--model", model).with_reply_length(MAX_TOKENS).with_(budget=budget)
     return Asker(settings, judge_identity(settings))
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cultureval.runtime.csv_files import require_unfilled
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.printing import print_note, print_result
 from cultureval.scripts.options import OutputDir
@@ -39,10 +40,12 @@ def curate(
     """
     from cultureval.audit.m2cqa import curation
     from cultureval.audit.m2cqa.files import write_dataset
-    from cultureval.audit.m2cqa.people import stratified, write_sheet
+    from cultureval.audit.m2cqa.people import LABELS, stratified, write_sheet
     from cultureval.reports.m2cqa.curation import curation_text, write_rejected
 
     output = Path(output_dir).expanduser()
+    if not people:
+        require_unfilled(output / "sheet.csv", tuple(LABELS))
     plan = _plan(images, writer, blind, translator or [], budget)
     outcomes, askers = curation.curate(plan)
     items = list(outcomes.values())[-1].kept
@@ -97,6 +100,6 @@ def _apply_sheets(sheets: list[Path], items: "tuple[Item, ...]", varieties: tupl
     majority = majorities(labels)
     decided = decisions(majority)
     file = output / "manifest.jsonl"
-    write_manifest(file, manifest_rows(items, varieties, decided, sorted({sheet.stem for sheet in sheets})))
+    write_manifest(file, manifest_rows(items, varieties, decided, sorted(labels["annotator"].unique())))
     leave_out = f"cultureval eval MODEL m2cqa --data {output} --manifest {file}"
     return f"{people_text(agreement(labels), majority, decided)}\nLeave out the discarded items: {leave_out}"

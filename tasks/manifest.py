@@ -54,7 +54,7 @@ class ManifestRow(BaseModel):
     hash: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
     decision: Decision
     reasons: list[Code] = []
-    by: list[Code] = []
+    by: list[Annotated[str, Field(pattern=r"^[\w.:+=@/-]{1,120}$")]] = []  # letters of any script
 
 
 @dataclass(frozen=True)

@@ -14,12 +14,7 @@ from cultureval.runtime.errors import wrong_settings
 from cultureval.runtime.reasoning import split_reasoning
 
 REPO = "QCRI/M2CQA"  # of the data set that is made, below a data root
-LANGUAGES = {
-    "en": "English",
-    "msa": "Modern Standard Arabic",
-    "ajp": "Levantine Arabic",
-    "arz": "Egyptian Arabic",
-}
+LANGUAGES = {"en": "English", "msa": "Modern Standard Arabic", "ajp": "Levantine Arabic", "arz": "Egyptian Arabic"}
 LONGEST_TEXT = 1_000  # characters of a question, an option or a statement
 
 

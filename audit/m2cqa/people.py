@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cultureval.audit.m2cqa.items import REPO, Item
-from cultureval.audit.review import require_annotator
+from cultureval.audit.review import require_annotator, require_distinct_names
 from cultureval.metrics.agreement import Coefficient, rater_agreement
 from cultureval.prompts.m2cqa.rows import ROLES
 from cultureval.runtime.csv_files import read_csv, write_csv
@@ -73,9 +73,8 @@ def read_sheets(paths: Sequence[Path], items: Sequence[Item]) -> "pandas.DataFra
         for variety, statements in item.statements.items()
         for role, text in zip(ROLES, statements.texts, strict=True)
     }
+    require_distinct_names(paths)
     rows: dict[tuple[str, ...], dict[str, str]] = {}
-    if len({path.stem for path in paths}) < len(paths):
-        raise CulturevalError("Two sheets have the same name: name each after its annotator, as amal.csv.")
     for path in paths:
         annotator = require_annotator(path.stem, str(path))
         for line, row in read_csv(path, (*STATEMENT, "statement", *LABELS)):

@@ -56,12 +56,8 @@ _PREFIX = r"(?<!\w)[وف]?"
 _OF_ALL = rf"{_PREFIX}(?:لا|ليس(?:ت|وا|ا)?|لست|لسنا|لم|لن|غير|[بل]?دون|بلا|[بل]?عدم)(?!\w)"
 # Dialects: mish, mu, ma before a verb, and the suffix -sh of a verb after it.
 _OF_DIALECTS = rf"{_PREFIX}(?:مش|مو|مب|مهو|ما|مفيش|مافيش|مفيهاش|مفيهوش|مكانش|ماكانش|معندوش|معندهاش|م\w{{3,}}ش)(?!\w)"
-NEGATIONS = {
-    "en": ENGLISH_NEGATIONS,
-    "msa": re.compile(_OF_ALL),
-    "ajp": re.compile(f"{_OF_ALL}|{_OF_DIALECTS}"),
-    "arz": re.compile(f"{_OF_ALL}|{_OF_DIALECTS}"),
-}
+_DIALECT = re.compile(f"{_OF_ALL}|{_OF_DIALECTS}")
+NEGATIONS = {"en": ENGLISH_NEGATIONS, "msa": re.compile(_OF_ALL), "ajp": _DIALECT, "arz": _DIALECT}
 _JUDGEMENT = re.compile(
     r"\b(?:true or false|true/false)\b|(?:صح|صحيح|صحيحة)\s*(?:أم|أو|ام|او|ولا|/)\s*(?:خطأ|خطا|خاطئة|غلط)"
 )

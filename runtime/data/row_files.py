@@ -243,9 +243,11 @@ def csv_rows(file: TextIO, delimiter: str = ",") -> Iterator[Row]:
 
 
 def utf8_text(path: Path) -> str:
-    """The text of a file without a byte-order mark, with its line ends; raises CulturevalError if it is no UTF-8."""
+    """The text of a file without a byte-order mark, with its line ends; CulturevalError if missing or no UTF-8."""
     try:
         return path.read_bytes().decode("utf-8-sig")
+    except FileNotFoundError:
+        raise CulturevalError(f"{path} does not exist.") from None
     except (UnicodeDecodeError, OSError) as error:
         raise CulturevalError(f"{path} cannot be read as UTF-8: {described(error)}") from error
 

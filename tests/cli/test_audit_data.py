@@ -13,6 +13,7 @@ TASK = "qimma_aratrust"
 def test_scores_without_discarded_rows(cultureval, refusal, tiny_lm, tmp_path):
     checked = cultureval("audit", "run", TASK, "--data", "samples")
     assert checked.returncode == 0, checked.stderr
+    assert "7 items and 2 few-shot examples of 1 data set: 0 with findings" in checked.stdout
     file = tmp_path / "audit" / "manifest.jsonl"
     head, *rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     rows[0] |= {"decision": "discard", "reasons": ["person:discard"], "by": ["person:a1"]}

@@ -70,8 +70,7 @@ def test_edits_of_arabic_alone_count_and_people_decide_on_the_rest(tmp_path):
     changed = [row["prompt"] for row in rows if row["prompt"] != row["original"]]
     assert len(changed) == 2 and all("كلمة" in prompt for prompt in changed)
 
-    file = tmp_path / "out" / "mbpp_review.csv"
-    with file.open(encoding="utf-8-sig", newline="") as lines:
+    with (tmp_path / "out" / "mbpp_review.csv").open(encoding="utf-8-sig", newline="") as lines:
         waiting = list(csv.DictReader(lines))
     assert [row["reason"] for row in waiting] == ["human_check", "not_only_arabic", "no_reply"]
     verdicts = [row | {"verdict": verdict} for row, verdict in zip(waiting, ("accept", "keep", ""), strict=True)]
@@ -79,8 +78,11 @@ def test_edits_of_arabic_alone_count_and_people_decide_on_the_rest(tmp_path):
         writer = csv.DictWriter(lines, list(waiting[0]))
         writer.writeheader()
         writer.writerows(verdicts)
+    others = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir() if path.name != "mbpp.jsonl"}
     reviewed = run("--reviewed", "done.csv")  # no server is left
     assert reviewed.returncode == 0, reviewed.stderr[-2000:]
+    assert others == {name: (tmp_path / "out" / name).read_bytes() for name in others}
+    assert "mbpp.jsonl holds people's verdicts" in run("--model", "editor.yaml").stderr
     assert re.search(r"MBPP\+ +6 +3 +2 +1 ", reviewed.stdout), reviewed.stdout
     used = load_problems("mbpp", "samples", prompts=tmp_path / "out" / "mbpp.jsonl")
     differ = [row["prompt"] != sources["mbpp"].rows[name]["prompt"] for name, row in used.rows.items()]

@@ -373,6 +373,15 @@ def test_columns_are_known_or_given_and_wrong_ones_are_refused(tmp_path):
         read_items([str(file)], DataOptions(), read_columns("question=txt"))
     with pytest.raises(CulturevalError, match="x.csv, row 1: the gold 1 is a number: write --columns"):
         read_items([str(file)], DataOptions(), read_columns("question=text,options=text+text,gold=number"))
+    for golds in ("A\nد\n", "1\n2.0\n"):
+        file.write_text("question,A,B,answer\n" + "".join(f"س,1,2,{gold}\n" for gold in golds.split()), "utf-8")
+        with pytest.raises(CulturevalError, match="x.csv: the golds are letters.* question, A, B, answer.*options=A"):
+            read_items([str(file)], DataOptions())
+        assert read_items([str(file)], DataOptions(), read_columns("question=question,gold=answer"))[0].form == "qa"
+    file.write_text("question,answer\nس,A\nس,القاهرة\n", encoding="utf-8")
+    assert read_items([str(file)], DataOptions())[1].answers == ("القاهرة",)
+    with pytest.raises(CulturevalError, match="--columns is for files of data, and qimma_aratrust names none"):
+        read_items(["qimma_aratrust"], DataOptions(root=samples_root()), columns)
     with pytest.raises(CulturevalError, match="no task, group or suite"):
         read_items(["qimma_arratrust"], DataOptions())
 
@@ -445,8 +454,8 @@ def test_a_planted_defect_is_found_by_path_and_by_task(tmp_path, monkeypatch, ki
     file = tmp_path / "root/UBC-NLP/palmx_2025_subtask1_culture/test.jsonl"
     file.parent.mkdir(parents=True)
     file.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in plain), encoding="utf-8")
-    for source in (str(file), "qimma_palmx:culture"):
-        columns = read_columns("question=question,options=A+B+C+D,gold=answer")
+    given = read_columns("question=question,options=A+B+C+D,gold=answer")
+    for source, columns in ((str(file), given), ("qimma_palmx:culture", None)):
         items = read_items([source], DataOptions(root=tmp_path / "root", form="original"), columns)
         found = {(one.check.name, one.item.row.rpartition(":")[2]) for one in run_checks(items).findings}
         assert found == {(check, "2")}, source

@@ -1,4 +1,6 @@
-"""What commands of audits refuse before they begin: missing files, manifests that would be replaced, hostile names."""
+"""What commands of audits refuse before they begin: missing files, verdicts that would be replaced, hostile names."""
+
+import csv
 
 import pytest
 from typer.testing import CliRunner
@@ -73,5 +75,46 @@ def test_no_manifest_of_people_is_replaced(run, tmp_path):
     assert "saved: audit" in run(*command)
     rows = [row.model_copy(update={"by": ["person:amal"]}) for row in read_manifest(tmp_path / "audit" / M).rows]
     write_manifest(tmp_path / "audit" / M, rows)
-    assert "holds people's decisions" in run(*command)
+    assert "holds people's verdicts" in run(*command)
     assert "is there already" in run("audit", "apply", "x", "--manifest", "m", "--write-manifest", "q.csv")
+
+
+@pytest.mark.parametrize(
+    ("file", "column", "command"),
+    [
+        ("audit/review.csv", "verdict", f"audit run q.csv --columns {COLUMNS}"),
+        ("audit-code/humaneval_review.csv", "verdict", "audit code --model A.yaml"),
+        ("audit-code/mbpp_review.csv", "verdict", "audit code --model A.yaml"),
+        ("curated/sheet.csv", "correctness", "audit curate nope --writer A.yaml --blind B.yaml"),
+    ],
+)
+def test_no_file_with_verdicts_is_replaced(run, tmp_path, file, column, command):
+    sheet = tmp_path / file
+    sheet.parent.mkdir()
+
+    def fill(text):
+        with sheet.open("w", encoding="utf-8-sig", newline="") as lines:  # as a spreadsheet saves it
+            columns = ["item", "need_image", column]
+            csv.writer(lines, delimiter=";").writerows([columns, ["x", "", ""], ["y", "", text]])
+        return sheet.read_bytes()
+
+    filled = fill("Incorrect")
+    assert f"{file} holds people's verdicts: move it, or name another --output-dir." in run(*command.split())
+    assert sheet.read_bytes() == filled
+    fill(" ")
+    assert "verdicts" not in run(*command.split())
+
+
+def test_prompts_that_people_decided_on_are_not_refined_anew(run, tmp_path):
+    (tmp_path / "audit-code").mkdir()
+    (tmp_path / "audit-code" / "mbpp.jsonl").write_text('{"task_id": "Mbpp/2", "reason": "person"}\n')
+    assert "mbpp.jsonl holds people's verdicts" in run("audit", "code", "--model", "A.yaml")
+
+
+def test_a_clean_audit_leaves_no_items_of_an_earlier_one(run, tmp_path):
+    command = ("audit", "run", "q.csv", "--columns", COLUMNS)
+    (tmp_path / "q.csv").write_text(TABLE.replace("دمشق", "القاهرة"), encoding="utf-8")
+    assert "items for people" in run(*command) and (tmp_path / "audit" / "review.csv").is_file()
+    (tmp_path / "q.csv").write_text(TABLE, encoding="utf-8")
+    assert "items for people" not in run(*command)
+    assert not {"review.csv", "tasks.json", "labelling.xml"} & {file.name for file in (tmp_path / "audit").iterdir()}

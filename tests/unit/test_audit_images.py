@@ -11,7 +11,7 @@ from faulty_server import MODEL, FaultyServer
 from PIL import Image
 
 from cultureval.audit.checks import run_checks
-from cultureval.audit.judging import audit_items, auditing, estimates
+from cultureval.audit.judging import audit_items, audit_judges, estimates
 from cultureval.audit.review import write_review
 from cultureval.audit.sources import read_columns, read_items
 from cultureval.judge_prompts.templates import judge_template
@@ -73,10 +73,10 @@ def test_vision_judges_see_the_image_and_others_have_no_verdict(table):
             JudgeSettings(name=name, model=MODEL, base_url=asked_server.url, image_max_side=64, revision=name)
             for name in ("one", "two")
         ]
-        both = audit_items(auditing(judges), items, "blog")
+        both = audit_items(audit_judges(judges), items, "blog")
         blind = [judges[0], judges[1].with_(images=False)]
-        found = estimates(auditing(blind), items)
-        alone = audit_items(auditing(blind), items, "blog")
+        found = estimates(audit_judges(blind), items)
+        alone = audit_items(audit_judges(blind), items, "blog")
     asked = {int(re.search(r"رقم (\d)", prompt)[1]): prompt for prompt in asked_server.answered}
     assert sorted(asked) == [0, 1] and all(prompt.startswith("[image image/png ") for prompt in asked.values())
     assert len({prompt.partition("]")[0] for prompt in asked.values()}) == 2

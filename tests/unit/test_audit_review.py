@@ -92,6 +92,17 @@ def test_tables_for_people_compute_nothing_and_come_back(tmp_path):
         said(0, "basim", "keep"),
         said(1, "basim", "discard"),
     ]
+    by_name = [tmp_path / "أمل.csv", tmp_path / "王.csv", tmp_path / "अमित.csv"]
+    for one in by_name:
+        one.write_text(f"item,hash,verdict\norg/data/s.csv:0,{0:064x},keep\n", encoding="utf-8")
+    names = ["أمل", "王", "अमित"]
+    assert [verdict.annotator for verdict in read_verdicts(by_name)] == names
+    write_manifest(tmp_path / "m.jsonl", decide(manifest_of(1), read_verdicts(by_name)).rows)
+    assert read_manifest(tmp_path / "m.jsonl").rows[0].by[1:] == [f"person:{name}" for name in sorted(names)]
+    with pytest.raises(CulturevalError, match="Two files have the same name"):
+        read_verdicts([file, tmp_path / "again" / file.name])
+    with pytest.raises(CulturevalError, match="nobody.csv does not exist"):
+        read_verdicts([tmp_path / "nobody.csv"])
     for name in ("../x", "a/b", ".hidden", "a b", "a" * 61):
         file.write_text(f"item,hash,verdict,annotator\nx,y,keep,{name}\n", encoding="utf-8")
         with pytest.raises(CulturevalError, match="an annotator is named"):

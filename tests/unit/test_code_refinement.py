@@ -91,7 +91,14 @@ def test_replies_without_the_columns_are_refused(text):
 def test_people_decide_and_are_held_to_the_same_rule(tmp_path):
     loose = FUNCTION.replace("ل 40 جملا، (من `amounts`).", "(من `amounts`) لـ40 جملًا.")
     waiting = outcome(FUNCTION, reply_of(loose, "yes"))
-    (tmp_path / "humaneval.jsonl").write_text(json.dumps(dataclasses.asdict(waiting)), encoding="utf-8")
+    other = dataclasses.replace(waiting, task_id="HumanEval/9")
+
+    def saved(name, *prompts):
+        lines = [json.dumps(dataclasses.asdict(prompt)) for prompt in prompts]
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(lines), encoding="utf-8")
+
+    saved("humaneval", waiting, other)
+    saved("mbpp", dataclasses.replace(waiting, task_id="Mbpp/2"))
     row = {"task_id": "HumanEval/1", "proposed": loose.replace("\n", "\r\n"), "verdict": "Accept"}
 
     def reviewed(*rows):
@@ -99,16 +106,23 @@ def test_people_decide_and_are_held_to_the_same_rule(tmp_path):
             writer = csv.DictWriter(file, row)
             writer.writeheader()
             writer.writerows(rows)
-        saved = {name: tmp_path / f"{name}.jsonl" for name in ("humaneval", "mbpp")}
-        return read_reviewed(tmp_path / "review.csv", saved)["humaneval"]
+        files = {name: tmp_path / f"{name}.jsonl" for name in ("humaneval", "mbpp")}
+        found = read_reviewed(tmp_path / "review.csv", files)
+        assert found.keys() == {"humaneval"}  # the reviewed data set only
+        return found["humaneval"]
 
     assert reviewed(row)[0].prompt == loose
     assert reviewed(row | {"verdict": "keep"})[0].outcome == "unchanged"
-    assert reviewed(row | {"verdict": ""}) == [waiting]
+    decided = reviewed(row)
+    saved("humaneval", *decided)  # and the same table, filled in further, is applied again
+    more = row | {"task_id": "HumanEval/9", "verdict": "keep"}
+    assert reviewed(row | {"verdict": ""}, more)[0] == decided[0] and reviewed(row, more)[1].outcome == "unchanged"
+    assert reviewed(more | {"task_id": "HumanEval/1"})[0].outcome == "unchanged"  # the last verdict counts
     for rows, message in (
         ([row | {"proposed": loose.replace("zakat", "z")}], "accepted prompt of HumanEval/1 cannot be used"),
         ([row | {"verdict": "yes"}], "write accept or keep"),
         ([row | {"task_id": "HumanEval/2"}], "no prompt to review"),
+        ([row | {"verdict": ""}], "there are no verdicts"),
         ([row, row], "twice"),
     ):
         with pytest.raises(CulturevalError, match=message):

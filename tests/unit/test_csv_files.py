@@ -75,7 +75,7 @@ def test_no_text_is_computed_and_all_come_back(tmp_path, delimiter):
         (b"a,b,b,,\n1,2,3\n", "has several columns b: rename all but one"),
         (b"", "has no column a: it has none"),
         ("a\nشجرة\n".encode("utf-16"), "cannot be read as UTF-8: UnicodeDecodeError"),
-        (None, "cannot be read as UTF-8: FileNotFoundError"),
+        (None, "table.csv does not exist"),
     ],
 )
 def test_a_broken_table_is_an_error_that_says_where(tmp_path, content, told):

@@ -205,6 +205,9 @@ def test_the_sample_for_people_is_stratified_and_their_labels_decide(tmp_path):
     assert agreed["correctness", "q_plus"]["raw"].value == 1 and agreed["need_image", "q_minus_1"]["raw"].value == 0.8
     # By hand: pa = 4/5, pi = (0.9, 0.1, 0), pe = (0.09 + 0.09) / 2, AC1 = (0.8 - 0.09) / (1 - 0.09).
     assert agreed["need_image", "q_minus_1"]["AC1"].value == pytest.approx(0.71 / 0.91)
+    (tmp_path / "again").mkdir()
+    with pytest.raises(CulturevalError, match="Two files have the same name"):
+        people.read_sheets([sheets[0], filled("again/amal.csv", {})], drawn)
     with pytest.raises(CulturevalError, match="none of Yes, No, Unsure"):
         people.read_sheets([filled("3.csv", {(first, "q_plus"): ("perhaps", "")})], drawn)
     one_sheet = people.read_sheets(sheets[:1], drawn)
