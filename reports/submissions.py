@@ -17,8 +17,8 @@ from cultureval.runs.writing import save_run
 from cultureval.runtime.errors import CulturevalError, did_you_mean
 from cultureval.runtime.signatures import combined_hash, installed_versions
 from cultureval.tasks.catalogue import all_suites, all_tasks
-from cultureval.tasks.qimma.code_data import CODE_DATASETS
 
+CODE = ("humaneval", "mbpp")  # formats of solutions, as EvalPlus writes them
 Row = Mapping[str, Any]
 Metric = Mapping[str, float | None]
 
@@ -124,10 +124,10 @@ def scorer_of(name: str, gold: Path | None) -> ScoreFiles:
     """
     with_outputs = {suite.name: suite for suite in all_suites().values() if suite.outputs}
     with_gold = {form: suite for suite in all_suites().values() if suite.submissions for form in suite.scorers()}
-    if name in CODE_DATASETS:
+    if name in CODE:
         raise CulturevalError(f"{name}: only the command judges solutions: cultureval score {name} --pred FILE.jsonl")
     if name not in with_outputs | with_gold:
-        known = [*CODE_DATASETS, *with_outputs, *with_gold]
+        known = [*CODE, *with_outputs, *with_gold]
         raise CulturevalError(f"There is no format {name!r}.{did_you_mean(name, known)} They are {', '.join(known)}.")
     if name in with_gold:
         if gold is None:

@@ -23,7 +23,7 @@ _NO_SECRET = re.compile(
     r"|cache_key",
     re.IGNORECASE,
 )
-GOES_ON = "Answers so far are kept: run the same command again to resume."
+GOES_ON = "Answers so far are kept: the same command goes on, unless it has --no-resume."
 CONTROLS = "\n\t"  # control characters that a message may hold
 
 

@@ -14,7 +14,6 @@ from cultureval.runtime.rounding import without_nan
 from cultureval.runtime.saving import require_folder
 from cultureval.scripts.options import data_settings
 
-CODE = ("humaneval", "mbpp")  # files of solutions, as EvalPlus writes them
 Output = Annotated[Path, typer.Option(help="Output folder of results, tables and figures.")]
 Workers = Annotated[int | None, typer.Option(min=1, help="Parallel sandboxes; default: one per core.")]
 
@@ -33,14 +32,14 @@ def score(
     as_json: Annotated[bool, typer.Option("--json", help="humaneval, mbpp: print the report as JSON.")] = False,
 ) -> None:
     """Scores answers made elsewhere, in an official format. Example: cultureval score cvlue-vqa --gold G --pred P"""
+    from cultureval.reports.submissions import CODE, scorer_of
+
     require_folder(output_dir)
     if form in CODE:
         with data_settings(data, None):
             report, text = _judged(form, pred, output_dir, partial, workers, model_name)
         as_text = json.dumps(without_nan(report), ensure_ascii=False, indent=1) if as_json else text
         return print_result(as_text, Path(report["results"]))
-    from cultureval.reports.submissions import scorer_of
-
     score_files = scorer_of(form, gold)
     output_dir.mkdir(parents=True, exist_ok=True)
     text, problems = score_files(pred, output_dir, model_name)

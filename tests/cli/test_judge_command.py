@@ -161,7 +161,7 @@ def test_labels(run, cultureval, tmp_path):
     ("arguments", "words"),
     [
         (["--label", "--judge", "x"], "Which results?"),
-        (["out", "--judge", "bad.yaml"], "no setting 'api_key'"),
+        (["out", "--judge", "bad.yaml"], "api_key_env"),
         (["out", "--judge", "gpt-4o"], "OPENAI_API_KEY"),
     ],
 )

@@ -66,7 +66,7 @@ def test_what_is_retried_is_survived_and_nothing_is_asked_needlessly(load):
 @pytest.mark.parametrize(
     ("fault", "words"),
     [
-        ("500", "broken.*goes on from the answers that are kept"),
+        ("500", "broken.*the same command goes on"),
         ("drop", "did not answer.*start the server"),
         ("wrong_key", "Incorrect API key.*set MY_KEY to a valid key"),
         ("not_found", "correct model and base_url"),

@@ -74,7 +74,7 @@ def test_signals_a_full_disk_and_lost_output_lose_nothing(tmp_path, start):
             code, errors = end_of(process)
             assert code == 128 + number
             (line,) = [line for line in errors.splitlines() if "stopped by" in line]
-            assert line.startswith(f"cultureval: stopped by {name}. Answers so far are kept: run the same command")
+            assert line.startswith(f"cultureval: stopped by {name}. Answers so far are kept: the same command")
         server.delay = 0
         code, errors = end_of(start(largest_file=9000))
         assert code == 2 and "the same command goes on" in errors  # the journal found no room

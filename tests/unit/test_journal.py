@@ -86,7 +86,7 @@ def test_a_full_disk_is_a_sentence_and_takes_none_of_the_batch(tmp_path, monkeyp
     journal, write = Journal(tmp_path), os.write
     journal.append({key(1): {"n": 1}})
     monkeypatch.setattr(os, "write", lambda descriptor, data: write(descriptor, data[:20]))
-    with pytest.raises(CulturevalError, match="no room is left.*goes on from the answers"):
+    with pytest.raises(CulturevalError, match="no room is left.*the same command goes on"):
         journal.append({key(2): {"n": 2}})
     monkeypatch.undo()
     journal.append({key(3): {"n": 3}})
