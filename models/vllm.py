@@ -74,6 +74,8 @@ def require_vllm_settings(settings: HFModelSettings) -> None:
     names = {argument.partition("=")[0].replace("_", "-") for argument in settings.vllm_args}
     if own := ", ".join(sorted(names & NOT_IN_ARGUMENTS)):
         wrong.append(f"vllm_args must not contain {own}: use MODEL's settings, or name a server's URL as MODEL.")
+    if "--hf-token" in names:
+        wrong.append("vllm_args must not contain --hf-token, which results would hold: set HF_TOKEN.")
     if wrong:
         raise CulturevalError(" ".join(wrong))
 
