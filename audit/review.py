@@ -185,7 +185,7 @@ def decide(manifest: Manifest, verdicts: Iterable[Verdict], min_verdicts: int = 
         CulturevalError: The manifest does not hold the item of a verdict or holds another content of it, or it holds
             decisions of people.
     """
-    if any(by.startswith("person:") for row in manifest.rows for by in row.by):
+    if any(row.by_people for row in manifest.rows):
         raise CulturevalError(f"{manifest.name} holds decisions of people: apply all verdicts to the audit's manifest.")
     votes = _votes(manifest, verdicts)
     decided = [_decided(row, votes.get(f"{row.source}/{row.row}", {}), min_verdicts) for row in manifest.rows]

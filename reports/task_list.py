@@ -160,15 +160,11 @@ def data_check_text(subsets: Sequence[SubsetCounts], full: bool) -> str:
     ]
     cells = [
         (
-            *(
-                subset.task,
-                subset.source,
-                *map(str, (subset.rows, subset.few_shot, len(subset.broken), subset.duplicates)),
-            ),
-            *(
-                "?" if subset.expected is None else str(subset.expected),
-                "no data" if subset.missing else subset.problem,
-            ),
+            subset.task,
+            subset.source,
+            *map(str, (subset.rows, subset.few_shot, len(subset.broken), subset.duplicates)),
+            "?" if subset.expected is None else str(subset.expected),
+            "no data" if subset.missing else subset.problem,
         )
         for subset in (chosen if full else chosen[:FIRST])
     ]

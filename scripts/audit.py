@@ -79,7 +79,7 @@ def _require_no_verdicts(folder: Path) -> None:
 
     require_unfilled(folder / REVIEW)
     manifest = folder / MANIFEST
-    if manifest.is_file() and any(by.startswith("person:") for row in read_manifest(manifest).rows for by in row.by):
+    if manifest.is_file() and any(row.by_people for row in read_manifest(manifest).rows):
         raise CulturevalError(f"{manifest} {HOLDS_VERDICTS}")
 
 

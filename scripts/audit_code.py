@@ -46,7 +46,9 @@ def code(
     folder = Path(output_dir).expanduser()
     if bool(model) == bool(reviewed):
         raise CulturevalError("Name the model that refines (--model FILE.yaml) or people's verdicts (--reviewed FILE).")
-    asker = _asker(model, budget, folder) if model else None
+    if model:
+        _require_no_verdicts(folder)
+    asker = _asker(model, budget) if model else None
     with use_settings(current_settings().with_(data_root=data)) as settings:
         if not settings.data_root:
             go_offline_if_unreachable()
@@ -87,13 +89,11 @@ def _require_no_verdicts(folder: Path) -> None:
             raise CulturevalError(f"{file} {HOLDS_VERDICTS}")
 
 
-def _asker(model: str, budget: float | None, folder: Path) -> "Asker":
-    """The model that refines; refuses an output folder that holds people's verdicts."""
+def _asker(model: str, budget: float | None) -> "Asker":
     from cultureval.audit.code_refinement import MAX_TOKENS
     from cultureval.metrics.judges.asking import Asker
     from cultureval.metrics.judges.settings import find_one_judge, judge_identity
 
-    _require_no_verdicts(folder)
     settings = find_one_judge("--model", model).with_reply_length(MAX_TOKENS).with_(budget=budget)
     return Asker(settings, judge_identity(settings))
 

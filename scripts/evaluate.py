@@ -14,11 +14,15 @@ from cultureval.runtime.errors import BatchWritten, CulturevalError, DryRun, Pro
 from cultureval.runtime.printing import print_note, print_result, print_text, terminal_width
 from cultureval.runtime.saving import Saving, require_folder
 from cultureval.runtime.settings import current_settings, use_settings
-from cultureval.scripts.options import AsJson, Columns, Data, Form, Manifests, OutputDir, Tasks
+from cultureval.scripts.options import AsJson, Columns, Data, Form, OutputDir
 from cultureval.tasks.cvlue.gallery import TASKS
 from cultureval.tasks.options import evaluation_settings
 from cultureval.tasks.selection import with_shots
 
+Tasks = Annotated[
+    list[str], typer.Argument(metavar="TASKS...", help="Tasks, groups, suites or files; TASK|2 is 2-shot.")
+]
+Manifests = Annotated[list[Path] | None, typer.Option(metavar="FILE", help="Leave out rows by an audit's manifest.")]
 ModelArgs = Annotated[
     str | None,
     typer.Option(metavar="NAME=VALUE,...", help="Model settings: dtype, device, batch_size, ..."),

@@ -8,7 +8,7 @@ import typer
 from cultureval.runtime.errors import GOES_ON, CulturevalError
 from cultureval.runtime.printing import print_result
 from cultureval.runtime.settings import current_settings, use_settings
-from cultureval.scripts.options import Delimit, JudgeBudget, JudgeNothing, ReuseVerdicts, Sample, Seed
+from cultureval.scripts.options import JudgeBudget, JudgeNothing
 from cultureval.tasks.catalogue import all_suites
 
 if TYPE_CHECKING:
@@ -17,6 +17,22 @@ if TYPE_CHECKING:
 Results = Annotated[list[Path] | None, typer.Argument(metavar="RESULTS...", help="Output folders or results files.")]
 Judges = Annotated[
     list[str] | None, typer.Option("--judge", help="YAML file, or model id; default: CULTUREVAL_JUDGE. Repeatable.")
+]
+Sample = Annotated[int | None, typer.Option(min=1, help="Judge this many random items per task (see --seed).")]
+Seed = Annotated[int, typer.Option(help="Random seed of the sample; the same items for all models.")]
+Delimit = Annotated[
+    bool | None,
+    typer.Option(
+        "--delimit/--no-delimit",
+        help="Delimiters around the texts in all prompts; default: the judge's setting, else not.",
+    ),
+]
+ReuseVerdicts = Annotated[
+    bool | None,
+    typer.Option(
+        "--resume/--no-resume",
+        help="Reuse the verdicts that are in the journal; default: CULTUREVAL_RESUME, else reuse them.",
+    ),
 ]
 Ratings = Annotated[
     str, typer.Option("--ratings", metavar="SUITE=FILE.csv", help="Compare with people's ratings; judge nothing.")

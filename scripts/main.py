@@ -34,7 +34,7 @@ class Commands(TyperGroup):
     """All commands, with the suites that `--custom-suites` names at any place; Ctrl-C ends them with a message."""
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:
-        """As typer does; then those suites are in the settings, and unknown variables have been told."""
+        """As typer does; then those suites are in the settings, and wrong variables are reported."""
         if args[:1] == [LIGHTEVAL]:  # whose options are its own, and whose table of tasks warns
             return super().parse_args(ctx, args)
         with _exits_on_interrupt():

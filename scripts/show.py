@@ -9,7 +9,9 @@ import typer
 
 from cultureval.runtime.errors import CulturevalError, counted, shown_names
 from cultureval.runtime.printing import print_note, print_result, print_text, terminal_width
-from cultureval.scripts.options import AsJson, Full
+from cultureval.scripts.options import AsJson
+
+Full = Annotated[bool, typer.Option("--full", help="All scores, notes and signatures above the summary.")]
 
 
 def show(

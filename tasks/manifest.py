@@ -56,6 +56,11 @@ class ManifestRow(BaseModel):
     reasons: list[Code] = []
     by: list[Annotated[str, Field(pattern=r"^[\w.:+=@/-]{1,120}$")]] = []  # letters of any script
 
+    @property
+    def by_people(self) -> bool:
+        """Whether a person is among those who decided."""
+        return any(name.startswith("person:") for name in self.by)
+
 
 @dataclass(frozen=True)
 class Manifest:
@@ -204,7 +209,7 @@ def merged(manifests: Sequence[Manifest]) -> Manifest:
     """
 
     def weight(row: ManifestRow) -> tuple[bool, int]:
-        by_person = row.decision != "review" and any(name.startswith("person:") for name in row.by)
+        by_person = row.decision != "review" and row.by_people
         return by_person, ["keep", "review", "discard"].index(row.decision)
 
     rows: dict[tuple[str, str], ManifestRow] = {}
