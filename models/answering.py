@@ -5,6 +5,7 @@
 
 import hashlib
 import logging
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain, groupby
@@ -42,6 +43,7 @@ class Generator:
         size: Number of answers that are generated at once.
         routes: The chosen route of `generated` texts and of `generated images` (prompts with images).
         reason: Why the queue does not answer texts; "" if it does.
+        seconds: Time of generating; `tokens`: of the answers generated in it.
     """
 
     def __init__(self, lm: "HFModel") -> None:
@@ -50,6 +52,7 @@ class Generator:
         self.size = BatchSize(lm.config.batch_size, lm.loaded.model, lm.config.model_name)
         self.routes: dict[str, str] = {}
         self.reason = ""
+        self.seconds, self.tokens = 0.0, 0
         self._padding: dict[bool, bool] = {}  # with images or not -> whether prompts may be padded
         self._settings = lm.config.generation_parameters.to_transformers_dict()
         for name in ("max_new_tokens", "stop_strings", "output_scores", "return_dict_in_generate"):
@@ -64,9 +67,11 @@ class Generator:
         self._bar = bar
         self._answers: dict[int, Answer] = {}
         self._asked: dict[str, GenerationJob] = {}
+        start = time.perf_counter()
         windows = self._windows(docs)
         if (first := next(windows, None)) is not None:
             self._answer_rows(chain([first], windows))
+        self.seconds += time.perf_counter() - start if self.tokens else 0.0
         return [self._answers.pop(place) for place in range(len(docs))]
 
     def _answer_rows(self, windows: Iterator[list[AnswerRow]]) -> None:
@@ -152,6 +157,7 @@ class Generator:
         for row, answer in ended:
             job: GenerationJob = row.owner
             job.samples[row.number] = answer
+            self.tokens += len(answer.tokens)
             if len(job.samples) == job.doc.num_samples:
                 job.answers = [job.samples[number] for number in sorted(job.samples)]
                 complete.append(job)

@@ -28,6 +28,7 @@ from cultureval.models.loading import BITS, LoadedModel, load
 from cultureval.models.memory import failures_named, is_out_of_memory
 from cultureval.models.scoring.packed import ChoiceScorer, ScoringRequest
 from cultureval.models.settings import NOT_IN_ANSWER_KEY, HFModelSettings, read_settings
+from cultureval.models.throughput import peak_share
 from cultureval.models.tokens import Encoder, encoder_of
 from cultureval.runtime import processes
 from cultureval.runtime.doc_fields import specific_of
@@ -145,8 +146,20 @@ class HFModel(LightevalModel):
                 "settings": changed_values(self.config, NOT_SETTINGS),
             },
             "tasks": self.log.tasks(),
-            "seconds": {"computing": self.seconds} if self.seconds else {},
+            "seconds": self._throughput(),
         }
+
+    def _throughput(self) -> dict[str, float | None]:
+        """Fields of the record's `timing`, of what this process computed."""
+        scorer, generator = self.scorer, self.generator
+        fields: dict[str, float | None] = {}
+        if self.seconds:
+            share = peak_share(self.loaded.model, scorer.fed, self.seconds)
+            fields = {"computing": self.seconds, "peak_share": share}
+            fields |= {"tokens_computed": scorer.fed, "tokens_without_sharing": scorer.alone}
+        if generator.seconds:
+            fields |= {"generating": generator.seconds, "tokens_generated": generator.tokens}
+        return fields
 
     # --- log-likelihood ---
 

@@ -22,7 +22,7 @@ from cultureval.runtime.servers.data_urls import image_hash
 if TYPE_CHECKING:
     from cultureval.models.hf import HFModel
 
-WINDOW = 256  # docs that are encoded together: a long run starts quickly and needs little memory
+WINDOW = 1024  # docs that are encoded together: a long run starts quickly and needs little memory
 Item = TypeVar("Item")
 
 

@@ -25,8 +25,23 @@ ONEDNN_MESSAGE = "could not create a primitive"
 SIGNS = ("can't allocate memory", "not enough memory", "out of memory", "failed to allocate", "bad_alloc")
 # More rows are hardly faster: products, not reading the weights, then take the time.
 MOST_CPU, MOST_ACCELERATOR = 32, 256
+LEAST_TOKENS, MOST_TOKENS = 4096, 65536  # of a batch of prompts whose choices are scored
 SHARE = 0.5  # of the free memory; passes over prompts and other processes need the rest
 COPIES_OF_LOGITS = 6  # in fp32 or wider, while a token is chosen
+
+
+def tokens_that_fit(model: "PreTrainedModel") -> int:
+    """Tokens of a batch on an accelerator by its free memory: `LEAST_TOKENS` to `MOST_TOKENS`.
+
+    A token needs its keys and values in each layer, and the inner values of one layer.
+    """
+    config = model.config.get_text_config(decoder=True)
+    heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
+    size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    inner = 4 * (getattr(config, "intermediate_size", None) or 4 * config.hidden_size) + 12 * config.hidden_size
+    per_token = (2 * config.num_hidden_layers * heads * size + inner) * model.dtype.itemsize
+    fitting = int(SHARE * available_bytes(model.device) / per_token)
+    return min(max(fitting, LEAST_TOKENS), MOST_TOKENS)
 
 
 class BatchSize:

@@ -32,7 +32,7 @@ def shown_run(run: Run, width: int | None, full: bool = False, hidden: Collectio
     limit = width or PLAIN_WIDTH
     lines = [*(full_lines(run, width) if full else ()), *folded(f"{run.name}, {run.date}", limit).splitlines()]
     lines += listed([warning.sentence for warning in warnings(run) if warning.kind not in hidden], limit)
-    lines += filter(None, [_reused(run), _cost(run)])
+    lines += filter(None, [_reused(run), _speed(run), _cost(run)])
     lines += [f"Results: {shlex.quote(str(_shortest(run.file)))}"]
     if not full:
         folder = _shortest(output_folder(run.file.resolve()) or run.file)
@@ -185,6 +185,19 @@ def _reused(run: Run) -> str:
     tasks = run.record.tasks.values()
     reused, asked = sum(task.reused for task in tasks), sum(task.rows + task.refused for task in tasks)
     return f"Answers of an earlier run: {reused:,} of {asked:,}." if reused else ""
+
+
+def _speed(run: Run) -> str:
+    """A line on the tokens a second of a transformers model; "" for answers of earlier runs."""
+    took, parts = run.record.timing, []
+    if took.computing and took.tokens_computed:
+        saved = 1 - took.tokens_computed / max(took.tokens_without_sharing or 0, took.tokens_computed)
+        peak = f", {took.peak_share:.0%} of the card's peak" if took.peak_share else ""
+        rate = took.tokens_computed / took.computing
+        parts.append(f"choices at {rate:,.0f} tokens a second, {saved:.0%} of tokens saved by sharing{peak}")
+    if took.generating and took.tokens_generated:
+        parts.append(f"answers at {took.tokens_generated / took.generating:,.0f} tokens a second")
+    return f"Speed: {'; '.join(parts)}." if parts else ""
 
 
 def _cost(run: Run) -> str:

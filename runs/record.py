@@ -170,7 +170,11 @@ class TimingRecord(Record):
         started: Date and time in UTC, ISO 8601.
         total: From the start of the command (less its imports) to the writing of the record.
         load_data: Reading data; likewise `load_model`, `answering` and `scoring` (judges included).
-        computing: Part of `answering` in which a transformers model computed choices, in the first process.
+        computing: Part of `answering` in which a transformers model computed choices, in the first process; likewise
+            `generating`.
+        tokens_computed: In `computing`; `tokens_generated`: of answers, in `generating`.
+        tokens_without_sharing: Tokens that one pass per choice would have computed in `computing`.
+        peak_share: Share of the card's peak in `computing`, 0 to 1; None for an unknown card.
         tokens_in: The sum of the tasks' `tokens_in`; `tokens_out` likewise.
         tokens_paid_in: Prompt tokens by the server's count, with answers of earlier runs and filtered or refused ones;
             `tokens_paid_out`: of the answers.
@@ -184,6 +188,11 @@ class TimingRecord(Record):
     answering: float | None = None
     scoring: float | None = None
     computing: float | None = None
+    generating: float | None = None
+    tokens_computed: int | None = None
+    tokens_generated: int | None = None
+    tokens_without_sharing: int | None = None
+    peak_share: float | None = None
     tokens_in: int | None = None
     tokens_out: int | None = None
     tokens_paid_in: int | None = None

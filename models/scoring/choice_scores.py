@@ -33,6 +33,10 @@ class ScoringRequest(Branch):
         keep = 0 if self.ending else 1
         return sum(max(len(choice) - keep, 0) for choice in self.choices)
 
+    def tokens_alone(self) -> int:
+        """Tokens of one pass per choice without any sharing."""
+        return len(self.prompt) * len(self.choices) + self.tree_size()
+
     def is_per_token(self, value: Tensor) -> bool:
         """Whether an output of the processor has one number per token of the prompt."""
         return value.shape == (1, len(self.prompt))

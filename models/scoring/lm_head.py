@@ -82,11 +82,12 @@ class LMHead:
 
     Attributes:
         is_plain: Whether the head is one matrix with nothing after it; None before the first rows.
+        fed: Tokens that the model has computed, without padding.
     """
 
     def __init__(self, model: PreTrainedModel) -> None:
         """Finds a model's lm_head; a ValueError if it has none."""
-        self.model = model
+        self.model, self.fed = model, 0
         self.head = model.get_output_embeddings()
         if self.head is None:
             raise ValueError(f"{type(model).__name__} has no lm_head: it cannot score text")
@@ -98,8 +99,15 @@ class LMHead:
         last = getattr(layers[-1], "mlp", None) if layers else None
         self.last_mlp = last if hasattr(last, "down_proj") else None  # dense, so that rows are independent
 
-    def rows(self, wanted: Tensor, **inputs: Any) -> Rows:
-        """Runs the model on inputs and keeps the rows `wanted`: indices into the batch's tokens, row by row."""
+    def rows(self, wanted: Tensor, padding: int = 0, **inputs: Any) -> Rows:
+        """Runs the model on inputs, and keeps the rows `wanted`.
+
+        Args:
+            wanted: Indices into the batch's tokens, row by row.
+            padding: How many of these tokens are padding.
+            inputs: The model's.
+        """
+        self.fed += inputs["input_ids"].numel() - padding
         captured: list[Tensor] = []
 
         def choose(_: nn.Module, args: tuple[Tensor, ...]) -> tuple[Any, ...]:

@@ -1,10 +1,10 @@
 """Log-probabilities of choices after prompts, with each shared token computed once.
 
-Prompts and choices are fed as one tree of tokens (see `token_tree`), with a 4-D mask in which a token sees its prefix,
-and positions along the prefix. The keys and values of the last prompt are kept, and the next tree reuses the common
-prefix: an instruction, few-shot examples, an image, a dialogue's history. A long common prefix of a batch is fed
-first; so are images, with the model's own mask and positions. The lm_head is applied only to rows that predict a
-choice's token (see `lm_head`).
+On accelerators a batch is scored in two phases (see `two_phases`). On a CPU, prompts and choices are fed as one tree of
+tokens (see `token_tree`), with a 4-D mask in which a token sees its prefix, and positions along the prefix. The keys
+and values of the last prompt are kept, and the next tree reuses the common prefix: an instruction, few-shot examples,
+an image, a dialogue's history. A long common prefix of a batch is fed first; so are images, with the model's own mask
+and positions. The lm_head is applied only to rows that predict a choice's token (see `lm_head`).
 
 A check on the first batch finds models that cannot be packed; these are scored plainly (see `plain`).
 """
@@ -15,23 +15,22 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from torch import Tensor
 from transformers import PreTrainedModel
 
-from cultureval.models.memory import recover, too_little
-from cultureval.models.scoring.blocked_attention import BlockedAttention
+from cultureval.models.memory import recover, tokens_that_fit, too_little
+from cultureval.models.scoring.attention import BlockedAttention, layer_masks
 from cultureval.models.scoring.choice_scores import ChoiceScore, ScoringRequest, read_scores
 from cultureval.models.scoring.lm_head import LMHead, Rows
 from cultureval.models.scoring.plain import PlainScorer, RouteCheck, choose_route
-from cultureval.models.scoring.prefix_cache import PrefixCache, longest_reusable
+from cultureval.models.scoring.prefix_cache import PrefixCache, images_end, longest_reusable
 from cultureval.models.scoring.token_tree import Branch, TokenTree, build_tree, common_length
+from cultureval.models.scoring.two_phases import TwoPhaseScorer
 from cultureval.runtime.onednn_products import fast_products
-from cultureval.runtime.patches.transformers import rope_offset
 
 logger = logging.getLogger(__name__)
 
-# Tokens of a tree beyond its shared prefix. Larger trees gain nothing once the processor is busy.
-BUDGET_CPU, BUDGET_ACCELERATOR, LEAST_BUDGET = 1024, 2048, 16
+# Tokens of a batch beyond its shared prefix. On a CPU larger trees gain nothing once the processor is busy.
+BUDGET_CPU, LEAST_BUDGET = 1024, 16
 LONG_PREFIX = 256  # tokens; a shared prefix of at least this length is fed separately, with causal attention
 MAX_LOGITS = 2**28  # most logits in memory: 1 GiB in fp32
 
@@ -47,14 +46,34 @@ class ChoiceScorer:
         longest_reusable: Longest sequence with reusable keys; None without a limit.
         prefix: The prefix cache.
         last_route: The route of the last batch.
+        phases: The scorer in two phases; None on a CPU.
+        alone: Tokens of one pass per choice, of all requests so far; `fed` is what was computed instead.
     """
 
-    def __init__(self, model: PreTrainedModel, end_ids: Sequence[int] = (), token_budget: int | None = None) -> None:
-        """Prepares to score with a causal or image-text-to-text model; `end_ids` are end-of-text tokens."""
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        end_ids: Sequence[int] = (),
+        token_budget: int | None = None,
+        two_phases: bool | None = None,
+    ) -> None:
+        """Prepares to score.
+
+        Args:
+            model: A causal or image-text-to-text model.
+            end_ids: End-of-text tokens.
+            token_budget: Tokens of a batch beyond its shared prefix; None for as many as suit the device.
+            two_phases: Whether to score in two phases; None for on accelerators only.
+        """
+        on_cpu = model.device.type == "cpu"
         self.model = model
         self.head = LMHead(model)
         self.end_ids = list(end_ids)
-        self.token_budget = token_budget or (BUDGET_CPU if model.device.type == "cpu" else BUDGET_ACCELERATOR)
+        self.token_budget = token_budget or (BUDGET_CPU if on_cpu else tokens_that_fit(model))
+        self.phases = (
+            TwoPhaseScorer(self.head, self.end_ids) if two_phases or not (on_cpu or two_phases is False) else None
+        )
+        self.alone = 0
         self.plain = PlainScorer(model, self.end_ids)
         self.routes: dict[bool, str] = {}
         self.checks: dict[bool, RouteCheck] = {}
@@ -80,12 +99,22 @@ class ChoiceScorer:
     def clear_cache(self) -> None:
         """Free the memory of the prefix cache."""
         self.prefix = PrefixCache()
+        if self.phases:
+            self.phases.beginning = PrefixCache()
+
+    @property
+    def fed(self) -> int:
+        """Tokens that the model computed for all requests so far, the check's included."""
+        return self.head.fed + self.plain.fed
 
     def batches(self, requests: Sequence[ScoringRequest]) -> Iterator[list[int]]:
         """Groups requests for `score`: indices, with shared prefixes adjacent, within the token budget.
 
         Requests with images are grouped if they share the images and all text before them.
         """
+        if self.phases:
+            yield from self.phases.batches(requests, self.token_budget, self._row_limit())
+            return
         batch: list[int] = []
         shared = size = rows = 0
         for index in sorted(range(len(requests)), key=lambda index: (requests[index].images, requests[index].prompt)):
@@ -95,7 +124,7 @@ class ChoiceScorer:
                 common = common_length(before.prompt, request.prompt)
                 grown = size + max(shared - common, 0) + len(request.prompt) - common + tree
                 fits = grown <= self.token_budget and rows + tree + 1 <= self._row_limit()
-                if fits and before.images == request.images and common >= self._images_end(request):
+                if fits and before.images == request.images and common >= images_end(self.model, request):
                     batch, shared, size, rows = [*batch, index], min(shared, common), grown, rows + tree + 1
                     continue
                 yield batch
@@ -118,6 +147,7 @@ class ChoiceScorer:
     def _scored(self, requests: Sequence[ScoringRequest]) -> list[list[ChoiceScore]]:
         with fast_products(self.model.device):
             self.last_route = self._route(requests)
+            self.alone += sum(request.tokens_alone() for request in requests)
             return self._packed(requests) if self.last_route == "packed" else self.plain.score(requests)
 
     # --- the route ---
@@ -135,16 +165,30 @@ class ChoiceScorer:
 
     def _packed_afresh(self, probes: Sequence[ScoringRequest]) -> list[list[ChoiceScore]]:
         self.clear_cache()
+        first, *others = probes
+        if self.phases and not self._needs_tree(probes):
+            beginning = max(images_end(self.model, first), len(first.prompt) // 2)
+            found = self.phases.score([first], beginning)
+            return found + [self.phases.score([probe, first])[0] for probe in others]
         self._packed([replace(probes[0], choices=probes[0].choices[-1:])])  # so that the probes begin in the cache
         return self._packed(probes)
 
     # --- packed ---
 
     def _packed(self, requests: Sequence[ScoringRequest]) -> list[list[ChoiceScore]]:
-        """Scores a batch with one tree, or a single request with several trees."""
+        """Scores a batch in two phases, with one tree, or a single request with several trees."""
+        if self.phases and not self._needs_tree(requests):
+            return self.phases.score(requests)
         if len(requests) > 1:
             return self._score_tree(requests)
         return [[score for run in self._split(requests[0]) for score in self._score_tree([run])[0]]]
+
+    def _needs_tree(self, requests: Sequence[ScoringRequest]) -> bool:
+        """Whether two phases cannot score a batch: a request beyond the budget, or a prompt that ends with an image."""
+        first = requests[0]
+        size = first.tree_size()
+        too_large = len(requests) == 1 and (len(first.prompt) + size > self.token_budget or size >= self._row_limit())
+        return too_large or any(images_end(self.model, request) == len(request.prompt) for request in requests)
 
     def _split(self, request: ScoringRequest) -> list[ScoringRequest]:
         """Splits the choices into requests within the budget; usually one."""
@@ -167,27 +211,17 @@ class ChoiceScorer:
 
     def _prepare_prefix(self, requests: Sequence[ScoringRequest]) -> None:
         """Cuts the prefix cache to its common prefix with the requests; feeds a long common prefix of theirs."""
-        first, images_end = requests[0], self._images_end(requests[0])
-        if not self.prefix.cut_to([request.prompt for request in requests], first.images, images_end):
+        first, end = requests[0], images_end(self.model, requests[0])
+        if not self.prefix.cut_to([request.prompt for request in requests], first.images, end):
             self.prefix = PrefixCache(images=first.images)
         have = len(self.prefix.tokens)
         shared = min(common_length(first.prompt, request.prompt) for request in requests)
         prompt_only = len(requests) == 1 and not first.tree_size()
-        if not have and (prompt_only or images_end or shared >= LONG_PREFIX):
-            self._feed_prefix(first, shared)
+        if not have and (prompt_only or end or shared >= LONG_PREFIX):
+            self.prefix.fill(self.head, first, shared)
         elif shared - have >= LONG_PREFIX:
             path = build_tree(self.prefix.tokens, [Branch(first.prompt[:shared], [])])
             self._feed_tree(path, [shared - 1], first.prompt[:shared])
-
-    def _feed_prefix(self, request: ScoringRequest, length: int) -> None:
-        """Fills the cache with the prefix of a prompt, with images, by the model's own mask and positions."""
-        vision = {
-            name: (value[:, :length] if request.is_per_token(value) else value).to(self.model.device)
-            for name, value in (request.vision or {}).items()
-        }
-        tokens = request.prompt[:length]
-        rows = self._rows(tokens, [length - 1], **vision)
-        self.prefix.extend(tokens, rows, rope_offset(self.model) if vision else 0)
 
     def _feed_tree(self, tree: TokenTree, columns: Sequence[int], prompt: Sequence[int]) -> Rows:
         """Feeds a tree after the cached prefix, and extends that to `prompt`, the tree's last prompt.
@@ -199,7 +233,7 @@ class ChoiceScorer:
         if not len(tree):
             return from_cache
         positions = torch.tensor([tree.depths], device=self.model.device) + self.prefix.offset
-        masks = tree_masks(self.model, tree)
+        masks = layer_masks(self.model, lambda window: tree.visibility(window, self.model.device)[None, None])
         wanted = [column - tree.cached for column in columns if column >= tree.cached]
         with BlockedAttention(masks):
             rows = self._rows(tree.tokens, wanted, attention_mask=masks, position_ids=positions)
@@ -220,39 +254,3 @@ class ChoiceScorer:
 
     def _row_limit(self) -> int:
         return self.token_budget if self.head.is_plain else max(MAX_LOGITS // self.head.size, 1)
-
-    # --- images ---
-
-    def _images_end(self, request: ScoringRequest) -> int:
-        return images_end(self.model, request.prompt) if request.vision else 0
-
-
-def images_end(model: PreTrainedModel, prompt: Sequence[int]) -> int:
-    """Number of tokens of a prompt with images up to the end of its last image."""
-    token = getattr(model.config, "image_token_id", None) or getattr(model.config, "image_token_index", None)
-    places = [place for place, token_id in enumerate(prompt, start=1) if token_id == token]
-    return places[-1] if places else len(prompt)  # without an image token, images may be anywhere
-
-
-def tree_masks(model: PreTrainedModel, tree: TokenTree) -> Tensor | dict[str, Tensor]:
-    """Additive masks [1, 1, nodes, cached + nodes] of a tree: one, or one per kind of layer of the model.
-
-    Raises:
-        ValueError: There is no tree mask for a kind of layer (recurrent, chunked, other windows).
-    """
-    config = model.config.get_text_config(decoder=True)
-    window = getattr(config, "sliding_window", None)
-    kinds = set(getattr(config, "layer_types", None) or [])
-    if kinds - {"full_attention", "sliding_attention"}:
-        raise ValueError(f"no tree mask for layers of kind {', '.join(sorted(kinds))}")
-
-    def additive(reach: int | None) -> Tensor:
-        hidden = torch.full((), torch.finfo(model.dtype).min, dtype=model.dtype, device=model.device)
-        seen = tree.visibility(reach, model.device)
-        return torch.where(seen[None, None], hidden.new_zeros(()), hidden)
-
-    if not kinds:
-        return additive(window)
-    if "sliding_attention" not in kinds:
-        return additive(None)
-    return {kind: additive(window if kind == "sliding_attention" else None) for kind in kinds}

@@ -35,11 +35,15 @@ ROUTE_ERRORS = (TypeError, ValueError, KeyError, IndexError, AttributeError, Not
 
 
 class PlainScorer:
-    """Scores choices by one forward pass each, with the model's own causal attention."""
+    """Scores choices by one forward pass each, with the model's own causal attention.
+
+    Attributes:
+        fed: Tokens that the model has computed.
+    """
 
     def __init__(self, model: PreTrainedModel, end_ids: Sequence[int] = ()) -> None:
         """Prepares to score with a causal or image-text-to-text model; `end_ids` are end-of-text tokens."""
-        self.model, self.end_ids = model, end_ids
+        self.model, self.end_ids, self.fed = model, end_ids, 0
         self.kind = model.config.model_type
         self._taken = inspect.signature(model.forward).parameters
 
@@ -73,6 +77,7 @@ class PlainScorer:
     def _pass(self, request: ScoringRequest, fed: Sequence[int]) -> Tensor:
         device, count = self.model.device, len(fed) + 1
         ids = torch.tensor([[*request.prompt, *fed]], device=device)
+        self.fed += ids.numel()
         vision = request.vision or {}
         inputs = {name: _lengthened(name, value.to(device), len(fed), self.kind) for name, value in vision.items()}
         more = {"use_cache": False, "logits_to_keep": count}

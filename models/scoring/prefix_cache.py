@@ -5,8 +5,10 @@ from collections.abc import Sequence
 import torch
 from transformers import DynamicCache, PreTrainedModel
 
-from cultureval.models.scoring.lm_head import Rows
+from cultureval.models.scoring.choice_scores import ScoringRequest
+from cultureval.models.scoring.lm_head import LMHead, Rows
 from cultureval.models.scoring.token_tree import common_length
+from cultureval.runtime.patches.transformers import rope_offset
 
 
 class PrefixCache:
@@ -51,9 +53,19 @@ class PrefixCache:
             self.keep(range(keep), self.tokens[:keep], None)
         return True
 
-    def extend(self, tokens: Sequence[int], last: Rows, offset: int) -> None:
-        """Records the tokens with which the model has filled an empty cache."""
-        self.tokens, self.last, self.offset = list(tokens), last, offset
+    def fill(self, head: LMHead, request: ScoringRequest, length: int) -> None:
+        """Feeds the first tokens of a prompt, with images, to an empty cache, by the model's own mask and positions."""
+        device = head.model.device
+        vision = {
+            name: (value[:, :length] if request.is_per_token(value) else value).to(device)
+            for name, value in (request.vision or {}).items()
+        }
+        self.tokens = list(request.prompt[:length])
+        inputs = torch.tensor([self.tokens], device=device)
+        self.last = head.rows(
+            torch.tensor([length - 1]), input_ids=inputs, past_key_values=self.cache, use_cache=True, **vision
+        )
+        self.offset = rope_offset(head.model) if vision else 0
 
     def keep(self, columns: Sequence[int], tokens: Sequence[int], last: Rows | None) -> None:
         """Keeps the columns, in order, with keys and values of `tokens`; `last` is the output of the last token.
@@ -66,6 +78,15 @@ class PrefixCache:
             if layer.is_initialized and len(places) < layer.keys.shape[-2]:
                 index = places.to(layer.keys.device)
                 layer.keys, layer.values = layer.keys[..., index, :], layer.values[..., index, :]
+
+
+def images_end(model: PreTrainedModel, request: ScoringRequest) -> int:
+    """Number of tokens of a prompt up to the end of its last image; 0 without images."""
+    if not request.vision:
+        return 0
+    token = getattr(model.config, "image_token_id", None) or getattr(model.config, "image_token_index", None)
+    places = [place for place, token_id in enumerate(request.prompt, start=1) if token_id == token]
+    return places[-1] if places else len(request.prompt)  # without an image token, images may be anywhere
 
 
 def longest_reusable(model: PreTrainedModel) -> int | None:

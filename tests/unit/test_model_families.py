@@ -66,10 +66,11 @@ def scored_as_plain_passes_do(scorer, model, requests):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("in_phases", [False, True], ids=["tree", "two_phases"])
 @pytest.mark.parametrize(("kind", "settings", "route"), FAMILIES)
-def test_letters_alone_letters_together_and_texts_are_scored_as_plain_passes_do(kind, settings, route):
+def test_letters_alone_letters_together_and_texts_are_scored_as_plain_passes_do(kind, settings, route, in_phases):
     model = tiny(AutoModelForCausalLM, kind, **settings)
-    scorer, letters = ChoiceScorer(model, token_budget=150), [[9], [10], [11]]
+    scorer, letters = ChoiceScorer(model, [], 150, in_phases), [[9], [10], [11]]
     scored_as_plain_passes_do(scorer, model, [ScoringRequest(tokens(60, 1), letters)])
     assert scorer.routes == {False: route}
     scored_as_plain_passes_do(scorer, model, [ScoringRequest(tokens(20, seed), letters) for seed in (2, 3, 4)])

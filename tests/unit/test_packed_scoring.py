@@ -22,7 +22,8 @@ from tiny_models import (
 from torch.overrides import TorchFunctionMode
 
 from cultureval.models.scoring import packed as packed_scoring
-from cultureval.models.scoring.blocked_attention import ROWS
+from cultureval.models.scoring import two_phases
+from cultureval.models.scoring.attention import ROWS
 from cultureval.models.scoring.lm_head import Rows
 from cultureval.models.scoring.packed import ChoiceScorer, ScoringRequest
 from cultureval.models.scoring.token_tree import Branch, build_tree, common_length
@@ -33,6 +34,9 @@ TOLERANCE, MANY = 1e-4, 40  # MANY: choices
 token = st.integers(9, 300)
 # Few different tokens, so that choices share beginnings, repeat each other, and may be empty.
 choice = st.lists(st.integers(9, 14) | token, max_size=9)
+
+
+phases = pytest.mark.parametrize("in_phases", [False, True], ids=["tree", "two_phases"])
 
 
 # One choice and many, which take long, for one family of each kind.
@@ -73,17 +77,18 @@ def scored(scorer, requests):
 
 
 @pytest.mark.slow
+@phases
 @pytest.mark.parametrize(("family", "count"), grid(TEXT))
 @settings(max_examples=6, deadline=None)
 @given(data=st.data())
-def test_text_prompts_score_as_plain_passes_do_whatever_they_share(family, count, data):
+def test_text_prompts_score_as_plain_passes_do_whatever_they_share(family, count, in_phases, data):
     model = text_model(family)
     prompts = data.draw(prompts_with_common_beginnings())[: 2 if count == MANY else 5]
     choices = [data.draw(choices_of(count)) for _ in prompts]
     choices[0][0] = greedy_choice(model, prompts[0])
-    scorer = ChoiceScorer(model, token_budget=data.draw(st.sampled_from([20, 60, 2000])))
-    long_prefix = data.draw(st.sampled_from([5, packed_scoring.LONG_PREFIX]))
-    with patch.object(packed_scoring, "LONG_PREFIX", long_prefix):
+    scorer = ChoiceScorer(model, [1], data.draw(st.sampled_from([20, 60, 2000])), in_phases)
+    long = data.draw(st.sampled_from([2, 5, packed_scoring.LONG_PREFIX]))
+    with patch.object(packed_scoring, "LONG_PREFIX", long), patch.object(two_phases, "LONG_BEGINNING", long):
         scores = scored(scorer, [ScoringRequest(*pair) for pair in zip(prompts, choices, strict=True)])
     for own, prompt, of_one in zip(scores, prompts, choices, strict=True):
         agree(own, plain_scores(model, prompt, of_one))
@@ -91,17 +96,18 @@ def test_text_prompts_score_as_plain_passes_do_whatever_they_share(family, count
 
 
 @pytest.mark.slow
+@phases
 @pytest.mark.parametrize(("family", "count"), grid(VISION))
 @settings(max_examples=3, deadline=None)
 @given(data=st.data())
-def test_prompts_with_images_score_as_plain_passes_do_whatever_they_share(family, count, data):
+def test_prompts_with_images_score_as_plain_passes_do_whatever_they_share(family, count, in_phases, data):
     model, requests = vision_model(family), []
     side = st.integers(20, 90)
     for _ in range(1 if count == MANY else data.draw(st.integers(1, 2))):
         sizes = data.draw(st.lists(st.tuples(side, side), min_size=1, max_size=2))
         texts = data.draw(st.lists(st.text(st.sampled_from("وش فيه؟"), max_size=30), min_size=1, max_size=3))
         requests += image_requests(family, sizes, texts, [data.draw(choices_of(count)) for _ in texts])
-    scorer = ChoiceScorer(model, token_budget=data.draw(st.sampled_from([40, 2000])))
+    scorer = ChoiceScorer(model, [], data.draw(st.sampled_from([40, 2000])), in_phases)
     for request, own in zip(requests, scored(scorer, requests), strict=True):
         agree(own, plain_scores(model, request.prompt, request.choices, **request.vision))
     assert set(scorer.routes.values()) <= {"packed"}
@@ -132,6 +138,22 @@ def test_the_rounds_of_a_dialogue_feed_the_image_and_the_shared_history_once(fam
     assert sum(fed) == prompts + 3 * nodes
 
 
+def test_two_phases_feed_a_long_beginning_once_and_labels_need_no_more_than_the_prompts():
+    model, examples = text_model("llama"), list(range(9, 290)) * 2
+    requests = [ScoringRequest([*examples, *range(20, 30 + number)], [[10], [11]]) for number in range(20)]
+    scorer = ChoiceScorer(model, token_budget=100, two_phases=True)
+    scorer.routes = {False: "packed"}
+    with tokens_fed(model) as fed:
+        scores = scored(scorer, requests)
+    own = sum(len(request.prompt) - len(examples) for request in requests)
+    shared = len(examples) + 9  # the prompts continue with the same tokens; the last of each is fed with it
+    assert scorer.fed == shared + own - 20 * 9
+    assert len(fed) > 3 and sum(fed) < 1.5 * scorer.fed
+    assert scorer.alone == 2 * sum(len(request.prompt) for request in requests)
+    for request, found in zip(requests[::7], scores[::7], strict=True):
+        agree(found, plain_scores(model, request.prompt, request.choices))
+
+
 def test_a_shared_instruction_is_fed_once_for_all_batches():
     model, instruction = text_model("llama"), list(range(20, 60))
     requests = [ScoringRequest([*instruction, 100 + number, 9], [[10], [11, 12]]) for number in range(20)]
@@ -155,15 +177,16 @@ def test_prompts_about_different_images_are_never_scored_together():
 
 
 @pytest.mark.slow
+@phases
 @pytest.mark.parametrize("family", VISION)
-def test_a_vision_model_scores_text_after_images(family):
+def test_a_vision_model_scores_text_after_images(family, in_phases):
     model, processor = vision_model(family), vision_processor(family)
     text = processor.apply_chat_template([{"role": "user", "content": [{"type": "image"}]}], add_generation_prompt=True)
     inputs = dict(processor(text=[text], images=[[picture(64, 40)]], return_tensors="pt"))
     prompt, choices = inputs.pop("input_ids")[0].tolist(), [[9, 10, 11], [12]]
     del inputs["attention_mask"]
-    ChoiceScorer(model).score([ScoringRequest(prompt, choices, vision=inputs)])
-    (text,) = ChoiceScorer(model).score([ScoringRequest([0, 20, 30, 40], choices)])
+    ChoiceScorer(model, two_phases=in_phases).score([ScoringRequest(prompt, choices, vision=inputs)])
+    (text,) = ChoiceScorer(model, two_phases=in_phases).score([ScoringRequest([0, 20, 30, 40], choices)])
     agree(text, plain_scores(model, [0, 20, 30, 40], choices))
 
 
@@ -176,9 +199,10 @@ def test_the_plain_route_scores_the_same(family):
     agree(scorer.score([ScoringRequest(prompt, choices)])[0], plain_scores(model, prompt, choices))
 
 
-def test_the_log_probability_of_ending_is_that_of_any_end_token_behind_the_choice():
+@phases
+def test_the_log_probability_of_ending_is_that_of_any_end_token_behind_the_choice(in_phases):
     model, prompt, choices = text_model("llama"), [0, 20, 21], [[9], [9, 10, 11], []]
-    (scores,) = ChoiceScorer(model, [1, 2]).score([ScoringRequest(prompt, choices, True)])
+    (scores,) = ChoiceScorer(model, [1, 2], two_phases=in_phases).score([ScoringRequest(prompt, choices, True)])
     for score, tokens in zip(scores, choices, strict=True):
         last = model(torch.tensor([[*prompt, *tokens]])).logits[0, -1].log_softmax(-1)
         assert score.end_logprob == pytest.approx(last[[1, 2]].logsumexp(0).item(), abs=TOLERANCE)
@@ -197,7 +221,8 @@ class RefusesMasks(torch.nn.Module):
         return self.plain(*args, attention_mask=None, **kwargs)
 
 
-def test_a_model_that_ignores_masks_is_found_out_and_scored_plainly(monkeypatch, caplog):
+@phases
+def test_a_model_that_ignores_masks_is_found_out_and_scored_plainly(in_phases, monkeypatch, caplog):
     # A model of its own: older pytests undo the patch by leaving `forward` on the instance, for later tests too.
     model, prompt = text_model.__wrapped__("llama"), list(range(20, 40))
     choices = [[9, 10, 11, 12, 13], [14, 15, 16, 17, 18], [9, 15, 11, 17, 13]]
@@ -205,7 +230,7 @@ def test_a_model_that_ignores_masks_is_found_out_and_scored_plainly(monkeypatch,
     monkeypatch.setattr(model, "forward", RefusesMasks(model.forward).forward)
     monkeypatch.setattr(type(model), "forward", type(model).forward)  # the signature stays the model's own
     with caplog.at_level(logging.WARNING):
-        scorer = ChoiceScorer(model)
+        scorer = ChoiceScorer(model, two_phases=in_phases)
         agree(scorer.score([ScoringRequest(prompt, choices)])[0], expected)
     assert scorer.routes == {False: "plain"}
     assert "packed scoring is off" in caplog.text

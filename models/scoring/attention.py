@@ -1,4 +1,4 @@
-"""Attention of a token tree on a CPU in blocks of rows, each with only the columns that its rows see.
+"""Masks of token trees, and attention under them on a CPU in blocks of rows, each with the columns that its rows see.
 
 Most of a tree's mask hides prompts from each other, but a product over all columns takes as long as without a mask.
 Blocks give the same result up to rounding.
@@ -11,8 +11,37 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 from torch.overrides import TorchFunctionMode
+from transformers import PreTrainedModel
 
 ROWS = 64  # of a block: smaller blocks see fewer columns but need more calls
+
+
+def layer_masks(model: PreTrainedModel, visibility: Callable[[int | None], Tensor]) -> Tensor | dict[str, Tensor]:
+    """Additive masks [batch, 1, rows, columns]: one, or one per kind of layer of the model.
+
+    Args:
+        model: The model.
+        visibility: From the size of a sliding window (None for full attention) to a bool tensor of the same shape:
+            the columns that each row sees.
+
+    Raises:
+        ValueError: There is no such mask for a kind of layer (recurrent, chunked, other windows).
+    """
+    config = model.config.get_text_config(decoder=True)
+    window = getattr(config, "sliding_window", None)
+    kinds = set(getattr(config, "layer_types", None) or [])
+    if kinds - {"full_attention", "sliding_attention"}:
+        raise ValueError(f"no tree mask for layers of kind {', '.join(sorted(kinds))}")
+
+    def additive(reach: int | None) -> Tensor:
+        hidden = torch.full((), torch.finfo(model.dtype).min, dtype=model.dtype, device=model.device)
+        return torch.where(visibility(reach), hidden.new_zeros(()), hidden)
+
+    if not kinds:
+        return additive(window)
+    if "sliding_attention" not in kinds:
+        return additive(None)
+    return {kind: additive(window if kind == "sliding_attention" else None) for kind in kinds}
 
 
 class BlockedAttention(TorchFunctionMode):

@@ -1,0 +1,41 @@
+"""How fast a transformers model computed: tokens a second, tokens saved by sharing, share of the card's peak."""
+
+from typing import TYPE_CHECKING
+
+import torch
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+# Dense 16-bit products with fp32 accumulation, TFLOP/s, by the data sheets of NVIDIA.
+PEAKS = {
+    "NVIDIA A100-SXM4-40GB": 312,
+    "NVIDIA A100-SXM4-80GB": 312,
+    "NVIDIA L40S": 362,
+    "NVIDIA GeForce RTX 4090": 165,
+    "NVIDIA H100 80GB HBM3": 989,
+    "NVIDIA H200": 989,
+    "NVIDIA B200": 2250,
+}
+
+
+def peak_share(model: "PreTrainedModel", tokens: int, seconds: float) -> float | None:
+    """The share of a card's peak that a model reached, 0 to 1: two operations per weight and token.
+
+    Args:
+        model: The model; its embeddings and attention scores are not counted.
+        tokens: Computed tokens.
+        seconds: The time of these.
+
+    Returns:
+        None for an unknown card, several devices, quantised or 32-bit weights, experts and images.
+    """
+    devices = {parameter.device for parameter in model.parameters()}
+    is_cuda = len(devices) == 1 and next(iter(devices)).type == "cuda"
+    peak = PEAKS.get(torch.cuda.get_device_name(next(iter(devices)))) if is_cuda else None
+    config = model.config
+    is_dense = not any("expert" in name for name in config.to_dict()) and config.get_text_config() is config
+    in_16_bits = model.dtype in (torch.bfloat16, torch.float16) and not getattr(config, "quantization_config", None)
+    if not (peak and is_dense and in_16_bits and seconds):
+        return None
+    return 2 * model.num_parameters(exclude_embeddings=True) * tokens / seconds / (peak * 1e12)
