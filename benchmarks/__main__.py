@@ -2,7 +2,7 @@
 
 import typer
 
-from benchmarks import classifiers, end_to_end, generation, real_model, retrieval, scoring
+from benchmarks import accelerator, classifiers, end_to_end, generation, real_model, retrieval, scoring
 
 app = typer.Typer(
     help="Benchmarks ours against other harnesses, interleaved in one process. Example: python -m benchmarks scoring",
@@ -13,6 +13,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.command("scoring")(scoring.bench_scoring)
+app.command("accelerator")(accelerator.bench_accelerator)
 app.command("generation")(generation.bench_generation)
 app.command("retrieval")(retrieval.bench_retrieval)
 app.command("end-to-end")(end_to_end.bench_end_to_end)

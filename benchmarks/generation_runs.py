@@ -52,19 +52,19 @@ def measure_generation(
         folder, questions = Path(temporary), read_questions(None)
         ours = load_ours(model or build_bench_model(folder / "bench-model", questions), device, dtype, folder, "off")
         texts = with_beginning(ours, [question.prompt for question in questions], prompts, shared)
-        runners = _runners(ours, model or folder / "bench-model", new_tokens, batch_size, folder)
+        ways = runners(ours, model or folder / "bench-model", new_tokens, batch_size, folder)
         for run in runners.values():
             run(texts[:2])  # chooses our route, and loads what is loaded once
-        seconds: dict[str, list[float]] = {name: [] for name in runners}
+        seconds: dict[str, list[float]] = {name: [] for name in ways}
         answers: dict[str, Texts] = {}
         for _ in range(repeats):
-            for name, run in runners.items():
+            for name, run in ways.items():
                 start = time.perf_counter()
                 answers[name] = run(texts)
                 synchronise(device)
                 seconds[name].append(time.perf_counter() - start)
         tokens = sum(map(len, ours_tokens(ours, texts, new_tokens)))
-        return {name: _numbers(seconds, answers, name, tokens) for name in runners}
+        return {name: _numbers(seconds, answers, name, tokens) for name in ways}
 
 
 def _numbers(seconds: dict[str, list[float]], answers: dict[str, Texts], name: str, tokens: int) -> dict[str, float]:
@@ -85,7 +85,8 @@ def with_beginning(ours: "HFModel", questions: Sequence[str], count: int, shared
     return [f"{beginning}\n\n{number}. {text}" for number, text in enumerate(islice(cycle(questions), count), start=1)]
 
 
-def _runners(ours: "HFModel", folder: Path, new_tokens: int, batch_size: int, temporary: Path) -> dict[str, Runner]:
+def runners(ours: "HFModel", folder: Path, new_tokens: int, batch_size: int, temporary: Path) -> dict[str, Runner]:
+    """Ways of answering by name: ours first, then those that are installed."""
     found: dict[str, Runner] = {OURS: lambda texts: _ours(ours, texts, new_tokens)}
     found["generate"] = lambda texts: _sorted_batches(ours, texts, new_tokens, batch_size)
     found["lighteval"] = _lighteval(ours, folder, new_tokens, batch_size, temporary)

@@ -11,6 +11,7 @@ from tiny_models import folder_of
 from typer.testing import CliRunner
 
 from benchmarks.__main__ import app
+from benchmarks.accelerator import bench_accelerator
 from benchmarks.generation import bench_generation
 from benchmarks.scoring import bench_scoring
 from benchmarks.scoring_runs import Bench, read_questions
@@ -52,6 +53,18 @@ def test_the_json_alone_goes_to_stdout_and_all_harnesses_agree(run, chat_templat
         assert numbers["max_abs_difference"] < 1e-3
         assert numbers["ours_s"] > 0 and numbers["limit_s"] > 0
         assert numbers["speedup_vs_lighteval"] == pytest.approx(numbers["lighteval_s"] / numbers["ours_s"], rel=0.3)
+
+
+def test_the_accelerators_benchmark_runs_on_a_cpu_and_every_row_equals_plain_passes(run):
+    sizes = ["--rows", "30", "--rankings", "2", "--answers", "3", "--new-tokens", "5", "--others", "4"]
+    options = ["--shape", "tiny", "--device", "cpu", "--dtype", "float32", "--batch-size", "4", "--json"]
+    result = runner_of(bench_accelerator)(*sizes, *options)
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert list(found) == [f"tiny {name}" for name in ("letters", "full text", "rankings", "answers")]
+    assert all(numbers["equal"] == 1 and numbers["lm-eval"] > 0 for numbers in found.values())
+    assert all(numbers["max_difference"] < 1e-3 for name, numbers in found.items() if name != "tiny answers")
+    assert found["tiny rankings"]["saved"] > 0.9  # 64 candidates share a prompt
 
 
 def test_the_shipped_rows_give_a_hundred_candidates_to_the_models_own_tokenizer(tmp_path, monkeypatch):
