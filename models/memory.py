@@ -36,8 +36,9 @@ def tokens_that_fit(model: "PreTrainedModel") -> int:
     A token needs its keys and values in each layer, and the inner values of one layer.
     """
     config = model.config.get_text_config(decoder=True)
-    heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
-    size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    heads = getattr(config, "num_attention_heads", 1)
+    size = getattr(config, "head_dim", None) or config.hidden_size // heads
+    heads = getattr(config, "num_key_value_heads", None) or heads
     inner = 4 * (getattr(config, "intermediate_size", None) or 4 * config.hidden_size) + 12 * config.hidden_size
     per_token = (2 * config.num_hidden_layers * heads * size + inner) * model.dtype.itemsize
     fitting = int(SHARE * available_bytes(model.device) / per_token)

@@ -8,6 +8,7 @@ import torch
 from tiny_models import VISION, image_requests, plain_scores, vision_model
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
 
+from cultureval.models.memory import LEAST_TOKENS, MOST_TOKENS, tokens_that_fit
 from cultureval.models.scoring.packed import ChoiceScorer, ScoringRequest
 from cultureval.models.scoring.plain import TOLERANCE
 from cultureval.runtime.errors import CulturevalError
@@ -70,6 +71,7 @@ def scored_as_plain_passes_do(scorer, model, requests):
 @pytest.mark.parametrize(("kind", "settings", "route"), FAMILIES)
 def test_letters_alone_letters_together_and_texts_are_scored_as_plain_passes_do(kind, settings, route, in_phases):
     model = tiny(AutoModelForCausalLM, kind, **settings)
+    assert LEAST_TOKENS <= tokens_that_fit(model) <= MOST_TOKENS
     scorer, letters = ChoiceScorer(model, [], 150, in_phases), [[9], [10], [11]]
     scored_as_plain_passes_do(scorer, model, [ScoringRequest(tokens(60, 1), letters)])
     assert scorer.routes == {False: route}
