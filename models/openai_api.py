@@ -437,29 +437,21 @@ class OpenAIModel(LightevalModel):
     def _prompts(self, doc: Doc) -> server_scoring.Prompt:
         if not doc.choices:
             raise CulturevalError(f"{doc.task_name} needs choices to score, but doc {doc.id!r} has none.")
-        messages = self._messages(doc) if all_images(doc) else None
-        text = self._chat_text(doc) if messages else self._renderer.text(doc, scoring=True)
+        if all_images(doc):
+            raise CulturevalError(
+                f"{doc.task_name} has images, with which a server scores no choices: use transformers, or scoring: "
+                "first_token for labels."
+            )
+        text = self._renderer.text(doc, scoring=True)
         require_whole_letters(doc, text, *doc.choices)
         encoder = self._encoder(doc)
-        apart = encoder.apart or messages is not None  # the server tokenizes a chat with images
-        contexts, choices = encoder.tok_encode_pair(text, doc.choices, pairwise=apart)
+        contexts, choices = encoder.tok_encode_pair(text, doc.choices, pairwise=encoder.apart)
         contexts = [context or [self._first_token] for context in contexts]
         longest = max(map(len, contexts))
-        if self.max_length is not None and messages is None:
+        if self.max_length is not None:
             limits = [max(1, self.max_length - len(choice)) for choice in choices]
             contexts = [context[-limit:] for context, limit in zip(contexts, limits, strict=True)]
-        truncated = longest - max(map(len, contexts))
-        return server_scoring.Prompt(doc, text, messages, contexts, choices, truncated)
-
-    def _chat_text(self, doc: Doc) -> str:
-        """A prompt with images as the server's chat template renders it."""
-        if not self._renderer.uses_chat_template:
-            raise CulturevalError(
-                f"{doc.task_name} has images, which a server scores only as chat messages: use a chat template."
-            )
-        thinking = {"enable_thinking": False} if self._renderer.knows_thinking else {}
-        messages = self._messages(doc, lambda _: {"type": "image"})
-        return self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True, **thinking)
+        return server_scoring.Prompt(doc, text, contexts, choices, longest - max(map(len, contexts)))
 
     @property
     def _first_token(self) -> int:
@@ -472,8 +464,7 @@ class OpenAIModel(LightevalModel):
         raise CulturevalError(f"{docs[0].task_name} asks for perplexity: run it with `lighteval accelerate`.")
 
     def _score(self, prompts: list[server_scoring.Prompt]) -> list[ModelResponse]:
-        thinking = self._renderer.knows_thinking
-        scorer = server_scoring.Scorer(self.config, self._key, self.add_special_tokens, thinking)
+        scorer = server_scoring.Scorer(self.config, self._key)
         questions = [scorer.questions(prompt) for prompt in prompts]
         asked = [*map(dict, questions)]
         docs = [prompt.doc for prompt in prompts]
