@@ -39,6 +39,7 @@ from cultureval.models.server.chat import (
 )
 from cultureval.models.server.first_token import ask_first_token, first_token_response, require_labels
 from cultureval.models.server.plan import Plan
+from cultureval.models.server.scoring import MOST_LOGPROBS
 from cultureval.models.server.settings import load_tokenizer, read_config
 from cultureval.models.tokens import Encoder, encoder_of, require_whole_letters
 from cultureval.runtime import processes
@@ -66,8 +67,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 # Settings without effect on answers, or in other fields of a signature.
-LEFT_OUT_OF_SIGNATURES = {"model", "model_name", "revision", "base_url", "api_key_env", "cache_dir", "concurrency", "n"}
-LEFT_OUT_OF_SIGNATURES |= {"timeout_s", "max_retries", "max_tokens_name", "batch_out", "batch_in", "top_logprobs"}
+LEFT_OUT_OF_SIGNATURES = {"model", "model_name", "revision", "base_url", "api_key_env", "cache_dir", "concurrency"}
+LEFT_OUT_OF_SIGNATURES |= {"timeout_s", "max_retries", "max_tokens_name", "batch_out", "batch_in"}
 LEFT_OUT_OF_SIGNATURES |= {"chat_template", "provider", "leave_out", "dry_run", "budget", "image_tokens"}
 LEFT_OUT_OF_SIGNATURES |= {"input_token_price", "cached_token_price", "output_token_price", "batch_price"}
 LEFT_OUT_OF_SIGNATURES |= {"most_images", "image_mib", "request_mib"}
@@ -306,21 +307,19 @@ class OpenAIModel(LightevalModel):
         return responses
 
     def _generations(self, doc: Doc) -> dict[str, Question]:
-        """The requests for a Doc's samples, `n` samples each: key -> question."""
+        """The requests for a Doc's samples: key -> question. Sample i has the seed + i."""
         require_whole_letters(doc, doc.query)
         if doc.num_samples > 1 and not self._generation.get("temperature", "temperature" in self.config.left_out):
             raise CulturevalError(f"{doc.task_name} wants several samples: set a temperature above 0.")
         arguments = {**self._generation, "stop": self._stops_to_send(doc) or None}
-        first_seed = self._generation.get("seed") if self.config.seed is None else self.config.seed
         limit = self.config.generation_parameters.max_new_tokens or doc.generation_size
         arguments |= {self.config.max_tokens_name: limit} if limit else {}
         prompt, questions = self._prompt(doc), {}
-        for start in range(0, doc.num_samples, self.config.n):
-            count = min(self.config.n, doc.num_samples - start)
-            seed = None if first_seed is None else first_seed + start
-            request = {"model": self.config.model, **arguments, "seed": seed, "n": count if count > 1 else None}
+        for number in range(doc.num_samples):
+            request = {"model": self.config.model, **arguments}
+            request |= {"seed": arguments["seed"] + number} if "seed" in arguments else {}
             request = {name: value for name, value in request.items() if value is not None}
-            parts = {"request": request, "prompt": prompt, "images": self._image_key(doc), "sampling_index": start}
+            parts = {"request": request, "prompt": prompt, "images": self._image_key(doc), "sampling_index": number}
             key = self._key(self._size(prompt, request), kind="generation", **parts)
             questions[key] = self._generation_question(doc, request)
         return questions
@@ -330,9 +329,8 @@ class OpenAIModel(LightevalModel):
         messages = [{"content": prompt}] if isinstance(prompt, str) else prompt
         parts = [part for message in in_parts(messages) for part in message["content"]]
         text = "\n".join(part["text"] for part in parts if part["type"] == "text")
-        most = request.get(self.config.max_tokens_name)
-        limit = most * (request.get("n") or 1) if most else None
-        return RequestSize(text_tokens(text), sum(part["type"] != "text" for part in parts), limit)
+        images = sum(part["type"] != "text" for part in parts)
+        return RequestSize(text_tokens(text), images, request.get(self.config.max_tokens_name))
 
     def _image_key(self, doc: Doc) -> list[Any] | None:
         """The form of a doc's images in requests, for its answer's key; None without images."""
@@ -422,7 +420,7 @@ class OpenAIModel(LightevalModel):
         return responses
 
     def _first_token_questions(self, doc: Doc) -> dict[str, Question]:
-        limits = {self.config.max_tokens_name: 1, "top_logprobs": self.config.top_logprobs}
+        limits = {self.config.max_tokens_name: 1, "top_logprobs": MOST_LOGPROBS}
         sent = without({**limits, "temperature": 0}, self.config.left_out, user_set=())
         request = sent | {"model": self.config.model, "extra_body": self.config.extra_body}
         parts = {"request": sent, "prompt": self._messages(doc), "images": self._image_key(doc)}

@@ -216,7 +216,7 @@ def assert_same_text(served, expected):
 
 
 def test_samples_follow_their_seeds(servers, load, monkeypatch):
-    sampling = {"generation_parameters": {"temperature": 1.0, "max_new_tokens": 8}, "n": 2}
+    sampling = {"generation_parameters": {"temperature": 1.0, "max_new_tokens": 8}}
     (first,) = load(servers["text"], seed=7, **sampling).greedy_until([doc("س", num_samples=4)])
     monkeypatch.setenv("CULTUREVAL_RESUME", "0")
     (again,) = load(servers["text"], seed=7, **sampling).greedy_until([doc("س", num_samples=4)])
