@@ -17,6 +17,7 @@ import logging
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -227,7 +228,7 @@ class OpenAIModel(LightevalModel):
         if self.config.dry_run:
             planned = RefusedResponse(reason="nothing is asked in a dry run")
             answers = asking.known(questions)
-            refused = dict.fromkeys(self._plan.add(asking.sizes, docs, asked, answers), planned)
+            refused = dict.fromkeys(self._plan.add(asking.sizes, chain(*asked), answers), planned)
         elif self.config.batch_out and (missing := questions.keys() - asking.known(questions).keys()):
             raise self._batch_written({key: questions[key] for key in questions if key in missing})
         else:
