@@ -112,16 +112,15 @@ class ServerModelConfig(ModelConfig, ServedModel):
 
     def why_no_likelihoods(self) -> str | None:
         """A sentence on why the model cannot score choices; None if it may be able to."""
-        generated = "QIMMA's choices have a generated form, qimma_gen"
+        generated, no_top = "QIMMA's choices have a generated form, qimma_gen.", "top_logprobs" in self.left_out
         if self.batch:
-            return f"Batch files hold generated answers, not log-probabilities. {generated}."
+            return f"Batch files hold generated answers, not log-probabilities. {generated}"
         if self.scoring == "first_token":
-            missing = "top_logprobs" in self.left_out
-            return f"{self.model} gives no top_logprobs of first tokens. {generated}." if missing else None
-        if self.provided_by is not None:
-            first = "" if "top_logprobs" in self.left_out else "; `scoring: first_token` scores labels"
-            return f"{self.provided_by.title} gives no log-probabilities of prompts. {generated}{first}."
-        return None
+            return f"{self.model} gives no top_logprobs of first tokens. {generated}" if no_top else None
+        if self.provided_by is None:
+            return None
+        first = "" if no_top else " `scoring: first_token` scores labels."
+        return f"{self.provided_by.title} gives no log-probabilities of prompts. {generated}{first}"
 
 
 def read_config(model: str) -> ServerModelConfig:
