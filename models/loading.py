@@ -18,13 +18,16 @@ from transformers.models.auto.modeling_auto import (
 )
 from transformers.utils import is_torchvision_available
 
+from cultureval.models import same_architecture
 from cultureval.models.adapters import adapter_identity, put_on
 from cultureval.models.settings import HFModelSettings, is_local
+from cultureval.runtime import sweeps
 from cultureval.runtime.data.hub import cached_commit, is_offline
 from cultureval.runtime.devices import choose_device
 from cultureval.runtime.errors import CulturevalError, described
 from cultureval.runtime.extras import require_extra
 from cultureval.runtime.patches.transformers import VIDEOS, processor_class, without_videos
+from cultureval.runtime.printing import print_note
 from cultureval.runtime.smollm2 import SHORT
 from cultureval.runtime.weight_files import fingerprint, missing_weights
 
@@ -83,8 +86,6 @@ class LoadedModel:
 
 def load(settings: HFModelSettings) -> LoadedModel:
     """Loads the model of the settings; a CulturevalError with a remedy if that fails."""
-    from transformers import AutoModelForCausalLM, AutoModelForImageTextToText
-
     config = read_config(settings)
     vision, name = is_vision(config), settings.model_name
     reader = read_tokenizer(settings, config)
@@ -96,15 +97,15 @@ def load(settings: HFModelSettings) -> LoadedModel:
     torch.backends.cuda.enable_cudnn_sdp(False)
     # bitsandbytes warns about a cast at every product in 8 bits.
     logging.getLogger("bitsandbytes.autograd._functions").setLevel(logging.ERROR)
-    model_class = AutoModelForImageTextToText if vision else AutoModelForCausalLM
-    arguments = _of_hub(settings) | _model_arguments(settings, config)
-    read_weights = partial(model_class.from_pretrained, _expanded(name), **arguments, output_loading_info=True)
-    model, report = _loaded(read_weights, name)
-    if missing := missing_weights(model, report):
-        raise CulturevalError(f"{name} {missing}. Give a complete checkpoint.")
-    if settings.adapter:
-        put_on(model, settings.adapter)
-    stops = configured_stop_strings(model.generation_config)
+    generation = read_generation_config(settings)
+    facts = same_architecture.facts_of(settings, config, generation)
+    model = same_architecture.with_weights(sweeps.take("model", facts), _expanded(name), settings)
+    if model is not None:
+        print_note(f"{name}: its weights were read into the model of the run before.")
+    else:
+        model = _loaded_anew(settings, config)
+    same_architecture.keep(model, facts)
+    stops = configured_stop_strings(generation or model.generation_config)
     if stops:
         model.generation_config.stop_strings = None  # our code cuts answers at them
     return LoadedModel(
@@ -115,6 +116,21 @@ def load(settings: HFModelSettings) -> LoadedModel:
         max_length=settings.max_length or longest_sequence(config),
         stops=stops,
     )
+
+
+def _loaded_anew(settings: HFModelSettings, config: PreTrainedConfig) -> "PreTrainedModel":
+    """The model by transformers, with its adapter."""
+    from transformers import AutoModelForCausalLM, AutoModelForImageTextToText
+
+    model_class, name = AutoModelForImageTextToText if is_vision(config) else AutoModelForCausalLM, settings.model_name
+    arguments = _of_hub(settings) | _model_arguments(settings, config)
+    read_weights = partial(model_class.from_pretrained, _expanded(name), **arguments, output_loading_info=True)
+    model, report = _loaded(read_weights, name)
+    if missing := missing_weights(model, report):
+        raise CulturevalError(f"{name} {missing}. Give a complete checkpoint.")
+    if settings.adapter:
+        put_on(model, settings.adapter)
+    return model
 
 
 def configured_stop_strings(config: GenerationConfig | None) -> list[str]:

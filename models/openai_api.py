@@ -17,6 +17,7 @@ import logging
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +40,7 @@ from cultureval.models.server.chat import (
 )
 from cultureval.models.server.first_token import ask_first_token, first_token_response, require_labels
 from cultureval.models.server.plan import Plan
+from cultureval.models.server.scoring import MOST_LOGPROBS
 from cultureval.models.server.settings import load_tokenizer, read_config
 from cultureval.models.tokens import Encoder, encoder_of, require_whole_letters
 from cultureval.runtime import processes
@@ -66,8 +68,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 # Settings without effect on answers, or in other fields of a signature.
-LEFT_OUT_OF_SIGNATURES = {"model", "model_name", "revision", "base_url", "api_key_env", "cache_dir", "concurrency", "n"}
-LEFT_OUT_OF_SIGNATURES |= {"timeout_s", "max_retries", "max_tokens_name", "batch_out", "batch_in", "top_logprobs"}
+LEFT_OUT_OF_SIGNATURES = {"model", "model_name", "revision", "base_url", "api_key_env", "cache_dir", "concurrency"}
+LEFT_OUT_OF_SIGNATURES |= {"timeout_s", "max_retries", "max_tokens_name", "batch_out", "batch_in"}
 LEFT_OUT_OF_SIGNATURES |= {"chat_template", "provider", "leave_out", "dry_run", "budget", "image_tokens"}
 LEFT_OUT_OF_SIGNATURES |= {"input_token_price", "cached_token_price", "output_token_price", "batch_price"}
 LEFT_OUT_OF_SIGNATURES |= {"most_images", "image_mib", "request_mib"}
@@ -226,7 +228,7 @@ class OpenAIModel(LightevalModel):
         if self.config.dry_run:
             planned = RefusedResponse(reason="nothing is asked in a dry run")
             answers = asking.known(questions)
-            refused = dict.fromkeys(self._plan.add(asking.sizes, docs, asked, answers), planned)
+            refused = dict.fromkeys(self._plan.add(asking.sizes, chain(*asked), answers), planned)
         elif self.config.batch_out and (missing := questions.keys() - asking.known(questions).keys()):
             raise self._batch_written({key: questions[key] for key in questions if key in missing})
         else:
@@ -306,21 +308,19 @@ class OpenAIModel(LightevalModel):
         return responses
 
     def _generations(self, doc: Doc) -> dict[str, Question]:
-        """The requests for a Doc's samples, `n` samples each: key -> question."""
+        """The requests for a Doc's samples: key -> question. Sample i has the seed + i."""
         require_whole_letters(doc, doc.query)
         if doc.num_samples > 1 and not self._generation.get("temperature", "temperature" in self.config.left_out):
             raise CulturevalError(f"{doc.task_name} wants several samples: set a temperature above 0.")
         arguments = {**self._generation, "stop": self._stops_to_send(doc) or None}
-        first_seed = self._generation.get("seed") if self.config.seed is None else self.config.seed
         limit = self.config.generation_parameters.max_new_tokens or doc.generation_size
         arguments |= {self.config.max_tokens_name: limit} if limit else {}
         prompt, questions = self._prompt(doc), {}
-        for start in range(0, doc.num_samples, self.config.n):
-            count = min(self.config.n, doc.num_samples - start)
-            seed = None if first_seed is None else first_seed + start
-            request = {"model": self.config.model, **arguments, "seed": seed, "n": count if count > 1 else None}
+        for number in range(doc.num_samples):
+            request = {"model": self.config.model, **arguments}
+            request |= {"seed": arguments["seed"] + number} if "seed" in arguments else {}
             request = {name: value for name, value in request.items() if value is not None}
-            parts = {"request": request, "prompt": prompt, "images": self._image_key(doc), "sampling_index": start}
+            parts = {"request": request, "prompt": prompt, "images": self._image_key(doc), "sampling_index": number}
             key = self._key(self._size(prompt, request), kind="generation", **parts)
             questions[key] = self._generation_question(doc, request)
         return questions
@@ -330,9 +330,8 @@ class OpenAIModel(LightevalModel):
         messages = [{"content": prompt}] if isinstance(prompt, str) else prompt
         parts = [part for message in in_parts(messages) for part in message["content"]]
         text = "\n".join(part["text"] for part in parts if part["type"] == "text")
-        most = request.get(self.config.max_tokens_name)
-        limit = most * (request.get("n") or 1) if most else None
-        return RequestSize(text_tokens(text), sum(part["type"] != "text" for part in parts), limit)
+        images = sum(part["type"] != "text" for part in parts)
+        return RequestSize(text_tokens(text), images, request.get(self.config.max_tokens_name))
 
     def _image_key(self, doc: Doc) -> list[Any] | None:
         """The form of a doc's images in requests, for its answer's key; None without images."""
@@ -422,7 +421,7 @@ class OpenAIModel(LightevalModel):
         return responses
 
     def _first_token_questions(self, doc: Doc) -> dict[str, Question]:
-        limits = {self.config.max_tokens_name: 1, "top_logprobs": self.config.top_logprobs}
+        limits = {self.config.max_tokens_name: 1, "top_logprobs": MOST_LOGPROBS}
         sent = without({**limits, "temperature": 0}, self.config.left_out, user_set=())
         request = sent | {"model": self.config.model, "extra_body": self.config.extra_body}
         parts = {"request": sent, "prompt": self._messages(doc), "images": self._image_key(doc)}
@@ -437,29 +436,21 @@ class OpenAIModel(LightevalModel):
     def _prompts(self, doc: Doc) -> server_scoring.Prompt:
         if not doc.choices:
             raise CulturevalError(f"{doc.task_name} needs choices to score, but doc {doc.id!r} has none.")
-        messages = self._messages(doc) if all_images(doc) else None
-        text = self._chat_text(doc) if messages else self._renderer.text(doc, scoring=True)
+        if all_images(doc):
+            raise CulturevalError(
+                f"{doc.task_name} has images, with which a server scores no choices: use transformers, or scoring: "
+                "first_token for labels."
+            )
+        text = self._renderer.text(doc, scoring=True)
         require_whole_letters(doc, text, *doc.choices)
         encoder = self._encoder(doc)
-        apart = encoder.apart or messages is not None  # the server tokenizes a chat with images
-        contexts, choices = encoder.tok_encode_pair(text, doc.choices, pairwise=apart)
+        contexts, choices = encoder.tok_encode_pair(text, doc.choices, pairwise=encoder.apart)
         contexts = [context or [self._first_token] for context in contexts]
         longest = max(map(len, contexts))
-        if self.max_length is not None and messages is None:
+        if self.max_length is not None:
             limits = [max(1, self.max_length - len(choice)) for choice in choices]
             contexts = [context[-limit:] for context, limit in zip(contexts, limits, strict=True)]
-        truncated = longest - max(map(len, contexts))
-        return server_scoring.Prompt(doc, text, messages, contexts, choices, truncated)
-
-    def _chat_text(self, doc: Doc) -> str:
-        """A prompt with images as the server's chat template renders it."""
-        if not self._renderer.uses_chat_template:
-            raise CulturevalError(
-                f"{doc.task_name} has images, which a server scores only as chat messages: use a chat template."
-            )
-        thinking = {"enable_thinking": False} if self._renderer.knows_thinking else {}
-        messages = self._messages(doc, lambda _: {"type": "image"})
-        return self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True, **thinking)
+        return server_scoring.Prompt(doc, text, contexts, choices, longest - max(map(len, contexts)))
 
     @property
     def _first_token(self) -> int:
@@ -472,8 +463,7 @@ class OpenAIModel(LightevalModel):
         raise CulturevalError(f"{docs[0].task_name} asks for perplexity: run it with `lighteval accelerate`.")
 
     def _score(self, prompts: list[server_scoring.Prompt]) -> list[ModelResponse]:
-        thinking = self._renderer.knows_thinking
-        scorer = server_scoring.Scorer(self.config, self._key, self.add_special_tokens, thinking)
+        scorer = server_scoring.Scorer(self.config, self._key)
         questions = [scorer.questions(prompt) for prompt in prompts]
         asked = [*map(dict, questions)]
         docs = [prompt.doc for prompt in prompts]

@@ -15,15 +15,6 @@ from cultureval.runtime.generation_hints import Placement
 from cultureval.runtime.model_settings import read_model_settings, refuse_unknown
 from cultureval.runtime.reasoning import THINK_TAGS
 
-
-def _count_or_auto(value: Any) -> Any:
-    """A number, or "auto"; `--model-args` gives texts, a file numbers."""
-    if value == "auto" or str(value).isdecimal() and int(value):
-        return value if value == "auto" else int(value)
-    raise ValueError("a whole number from 1 on, or auto")
-
-
-CountOrAuto = Annotated[int | Literal["auto"], BeforeValidator(_count_or_auto)]
 # YAML reads a bare on or off as true or false.
 Switch = Annotated[
     Literal["auto", "on", "off"],
@@ -93,7 +84,7 @@ class HFModelSettings(ModelConfig):
     trust_remote_code: bool = False
     attn_implementation: str | None = None
     max_length: PositiveInt | None = None
-    batch_size: CountOrAuto = "auto"
+    batch_size: PositiveInt | Literal["auto"] = "auto"
     token_budget: PositiveInt | None = None
     chat_template: Switch = "auto"
     add_special_tokens: Switch = "auto"

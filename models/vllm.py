@@ -49,33 +49,25 @@ NOT_SETTINGS = {"model_name", "cache_dir", "resolved_revision", "fingerprint", "
 CPU_CACHE = "VLLM_CPU_KVCACHE_SPACE"  # GiB; without it vLLM takes 92 % of the memory
 # vLLM's prompt log-probabilities can depend on the order of requests with prefix caching (vllm#42019).
 FOR_SCORING = "--no-enable-prefix-caching"
-# Settings of transformers only -> what to do instead.
-NOT_IN_VLLM = {
-    "adapter": "save the model with the adapter merged (PEFT's merge_and_unload), and name that",
-    "device_map": "give vllm_args='--tensor-parallel-size N'",
-    "attn_implementation": "give vllm_args='--attention-backend ...'",
-    "token_budget": "leave it out",
-    "image_max_pixels": "give vllm_args='--mm-processor-kwargs ...'",
-}
+NOT_IN_VLLM = ("adapter", "device_map", "attn_implementation", "token_budget", "image_max_pixels")
 # Arguments of `vllm serve` that our settings determine, or that would break the connection.
 NOT_IN_ARGUMENTS = {"--model", "--served-model-name", "--chat-template", "--dtype", "--revision", "--tokenizer"}
 NOT_IN_ARGUMENTS |= {"--max-model-len", "--trust-remote-code", "--host", "--port", "--uds", "--api-key", "--headless"}
-NOT_IN_ARGUMENTS |= {"--nnodes", "--ssl-keyfile"}
+NOT_IN_ARGUMENTS |= {"--nnodes", "--ssl-keyfile", "--hf-token"}  # results would hold the token
 
 
 def require_vllm_settings(settings: HFModelSettings) -> None:
-    """Raises CulturevalError, with a remedy, on settings that vLLM does not have."""
-    unknown = [(name, remedy) for name, remedy in NOT_IN_VLLM.items() if getattr(settings, name) is not None]
-    wrong = [f"{name} is a setting of transformers, not of vLLM: {remedy}." for name, remedy in unknown]
+    """Raises CulturevalError on settings that vLLM does not have."""
+    names = [name for name in NOT_IN_VLLM if getattr(settings, name) is not None]
+    what = "give vllm_args in their place, and merge an adapter by PEFT's merge_and_unload"
+    wrong = [f"Settings of transformers, not of vLLM, are {', '.join(names)}: {what}."] if names else []
     if settings.dtype == "8bit":
         wrong.append("vLLM quantises to 4 bits as it loads, not to 8: set dtype: 4bit, or bfloat16.")
     if ":" in settings.device:
         wrong.append(f"vLLM takes no device: {settings.device}: choose the devices by CUDA_VISIBLE_DEVICES.")
-    names = {argument.partition("=")[0].replace("_", "-") for argument in settings.vllm_args}
-    if own := ", ".join(sorted(names & NOT_IN_ARGUMENTS)):
-        wrong.append(f"vllm_args must not contain {own}: use MODEL's settings, or name a server's URL as MODEL.")
-    if "--hf-token" in names:
-        wrong.append("vllm_args must not contain --hf-token, which results would hold: set HF_TOKEN.")
+    given = {argument.partition("=")[0].replace("_", "-") for argument in settings.vllm_args}
+    if own := ", ".join(sorted(given & NOT_IN_ARGUMENTS)):
+        wrong.append(f"vllm_args must not contain {own}: use MODEL's settings, HF_TOKEN, or a server's URL as MODEL.")
     if wrong:
         raise CulturevalError(" ".join(wrong))
 

@@ -8,6 +8,7 @@ from cultureval.reports.summary_text import shown_run
 from cultureval.runs.loading import Run, load
 from cultureval.runs.recording import record_of
 from cultureval.runs.writing import complete_results
+from cultureval.runtime import sweeps
 from cultureval.runtime.errors import ProblemList, described
 from cultureval.runtime.model_settings import ModelCheck
 from cultureval.runtime.patches.lighteval.without_inspect import without_inspect
@@ -52,7 +53,10 @@ def evaluate_tasks(
         CulturevalError: All problems that stop the run from starting (`tasks.preflight`), or an error of the run.
     """
     started, saving = time.time(), saving or Saving()
-    forget_files()  # those of an earlier run of this process
+    data = current_settings().with_(model_settings={})
+    if not sweeps.take("rows", data):
+        forget_files()  # those of an earlier run of this process
+    sweeps.keep("rows", data, True)
     with working("Checking the model, the tasks and their data"):
         plan = preflight(names, check_model, output_dir, skip_unscorable, [saving.check], wrong)
         quiet_libraries()

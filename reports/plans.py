@@ -1,4 +1,6 @@
-"""`cultureval run`: models on suites, each run in its own process or as a job of a SLURM array.
+"""`cultureval run`: models on suites, here one after the other, or as the jobs of a SLURM array.
+
+Runs of models on one device share a process, so that the next run need not load again what is the same.
 
 A run is finished when its folder has a results file. All other runs are started or resumed.
 """
@@ -10,7 +12,8 @@ import shlex
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -20,8 +23,8 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runs.files import results_below
 from cultureval.runtime.errors import CulturevalError, ProblemList, counted, described, escaped, shorten, wrong_settings
-from cultureval.runtime.model_settings import refuse_keys, yaml_problem
-from cultureval.runtime.settings import current_settings, variable_of
+from cultureval.runtime.model_settings import read_model_settings, refuse_keys, yaml_problem
+from cultureval.runtime.settings import current_settings, use_settings, variable_of
 from cultureval.tasks.selection import select_tasks
 
 LOG, ASKED, ARRAY_JOB = "run.log", "run.json", "array_job.sh"
@@ -152,13 +155,39 @@ def plain(text: str) -> str:
     return re.sub(r"[^\w.-]+", "_", text).strip("._-")[-100:] or "run"
 
 
+class _Process:
+    """A process of `scripts.plan_process`, started when a run needs it; a run that fails ends it."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[str] | None = None
+
+    def status_of(self, words: list[str], environment: dict[str, str], log: Path) -> int:
+        """The exit status of a command in this process."""
+        if self._process is None or self._process.poll() is not None:
+            command = [sys.executable, "-m", "cultureval.scripts.plan_process"]
+            self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        process: Any = self._process
+        print(json.dumps([words, environment, str(log)]), file=process.stdin, flush=True)
+        answer = process.stdout.readline()  # empty where a signal has ended the process
+        status = int(answer) if answer else process.wait()
+        if status:
+            self.end()
+        return status
+
+    def end(self) -> None:
+        """Ends the process, which frees its device."""
+        if self._process:
+            self._process.communicate()
+            self._process = None
+
+
 def run_plan(runs: Sequence[PlannedRun], say: Callable[[str], None]) -> list[PlannedRun]:
     """Runs the unfinished runs one after the other, and returns those that failed.
 
     Args:
         say: Called with a sentence on each run.
     """
-    failed = []
+    failed, shared = [], _Process()
     for run in runs:
         if run.state == FINISHED:
             say(f"{run.name}: finished, left out.")
@@ -166,21 +195,36 @@ def run_plan(runs: Sequence[PlannedRun], say: Callable[[str], None]) -> list[Pla
         say(f"{run.name}: starts; its output is in {run.folder / LOG}")
         run.folder.mkdir(parents=True, exist_ok=True)
         (run.folder / ASKED).write_text(run.asked, encoding="utf-8")
-        settings = json.dumps(dict(current_settings().model_settings) | run.model.settings, default=str)
-        values = {"model_settings": settings, "custom_suites": ",".join(current_settings().custom_suites)}
-        environment = os.environ | {
-            variable_of(name): value for name, value in values.items() if value not in ("", "{}")
-        }
-        with (run.folder / LOG).open("wb") as log:
-            status = subprocess.run(
-                command_of(run), env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log
-            ).returncode
+        status = _status_of(run, shared)
         if status or run.state != FINISHED:
             failed.append(run)
             say(f"{run.name}: failed with status {status}: {last_message(run)}")
         else:
             say(f"{run.name}: finished")
+    shared.end()
     return failed
+
+
+def _status_of(run: PlannedRun, shared: _Process) -> int:
+    """The exit status of a run, in the shared process or in its own."""
+    settings, command = dict(current_settings().model_settings) | run.model.settings, command_of(run)
+    environment = {
+        variable_of("model_settings"): json.dumps(settings, default=str),
+        variable_of("custom_suites"): ",".join(current_settings().custom_suites),
+    }
+    if shares_a_process(run, settings):
+        return shared.status_of(command[3:], environment, run.folder / LOG)
+    shared.end()
+    with (run.folder / LOG).open("wb") as log:
+        variables = os.environ | environment
+        return subprocess.run(command, env=variables, stdin=subprocess.DEVNULL, stdout=log, stderr=log).returncode
+
+
+def shares_a_process(run: PlannedRun, settings: Mapping[str, Any]) -> bool:
+    """Whether a run may be in one process with others: a model here, on one device."""
+    with use_settings(current_settings().with_(model_settings=settings)), suppress(CulturevalError):
+        return not {"base_url", "backend", "device_map"} & read_model_settings(run.model.model).keys()
+    return False  # its own process says what is wrong
 
 
 def command_of(run: PlannedRun) -> list[str]:

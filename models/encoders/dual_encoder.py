@@ -1,11 +1,9 @@
 """Dual encoders of transformers for image-text retrieval: Chinese-CLIP, SigLIP and SigLIP 2, CLIP, AltCLIP.
 
 Embeddings are the model's features (`get_image_features`, `get_text_features`), normalised to length 1, so that their
-dot product is the cosine similarity. Each batch is saved in the model's folder for interrupted runs and other tasks.
+dot product is the cosine similarity.
 """
 
-import base64
-import hashlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,11 +16,9 @@ from transformers import AutoConfig, AutoModel, AutoProcessor
 
 from cultureval.models.settings import is_local
 from cultureval.runtime.data.hub import cached_commit
-from cultureval.runtime.data.image_store import IMAGES, upright
-from cultureval.runtime.data.user_cache import user_cache
+from cultureval.runtime.data.image_store import upright
 from cultureval.runtime.devices import choose_device
 from cultureval.runtime.errors import CulturevalError, described, wrong_settings
-from cultureval.runtime.journal import Journal, answer_key
 from cultureval.runtime.model_settings import refuse_unknown
 from cultureval.runtime.onednn_products import onednn_products
 from cultureval.runtime.progress import progressing
@@ -95,7 +91,7 @@ class DualEncoder:
     """An image encoder and a text encoder with a common embedding space.
 
     Attributes:
-        identity: Part of every embedding's key: name, commit or hash of the files, dtype, versions.
+        identity: Name, commit or hash of the files, dtype, versions.
         truncated: Number of texts so far that were truncated to the text encoder's limit.
     """
 
@@ -106,16 +102,13 @@ class DualEncoder:
             CulturevalError: It cannot be loaded, or is of another model family.
         """
         source, local = settings.source(), is_local(settings.model)
-        try:
-            config = AutoConfig.from_pretrained(source, revision=settings.revision)
-        except (OSError, ValueError) as error:
-            raise CulturevalError(f"{settings.model} cannot be loaded: {described(error)}") from error
+        self.model, self.processor = load_encoder(settings, AutoProcessor)
+        config = self.model.config
         if config.model_type not in PADDING:
             raise CulturevalError(
                 f"{settings.model} is of type {config.model_type!r}, not a dual encoder of images and texts "
                 f"({', '.join(PADDING)}). For generative models use `cultureval eval MODEL cvlue_itr`."
             )
-        self.model, self.processor = load_encoder(settings, AutoProcessor)
         positions = config.text_config.max_position_embeddings
         # RoBERTa's positions begin after the padding token's index.
         usable = positions - 2 if config.model_type == "altclip" else positions
@@ -129,35 +122,25 @@ class DualEncoder:
             "transformers": transformers.__version__,
             "torch": torch.__version__,
         }
-        self._store = Journal(user_cache() / "embeddings" / answer_key(model=self.identity))
 
     def encode_images(self, paths: Sequence[str]) -> np.ndarray:
         """Embeddings of image files: float32 [images, dimensions], of length 1."""
-        keys = [answer_key(kind="image", content=_content_hash(Path(path))) for path in paths]
-        return self._encode(keys, paths, self._image_batch, "Encoding images")
+        return self._encode(paths, self._image_batch, "Encoding images")
 
     def encode_texts(self, texts: Sequence[str]) -> np.ndarray:
         """Embeddings of texts: float32 [texts, dimensions], of length 1; long texts are truncated and counted."""
-        keys = [answer_key(kind="text", content=text) for text in texts]
         encoded = self.processor.tokenizer(list(texts), padding=False, truncation=False, verbose=False)["input_ids"]
         self.truncated += sum(len(tokens) > self.padding["max_length"] for tokens in encoded)
-        return self._encode(keys, texts, self._text_batch, "Encoding texts")
+        return self._encode(texts, self._text_batch, "Encoding texts")
 
-    def _encode(
-        self, keys: Sequence[str], items: Sequence[str], encode: Callable[[Sequence[str]], np.ndarray], title: str
-    ) -> np.ndarray:
-        missing = [place for place, key in enumerate(keys) if key not in self._store]
-        # Sorted by length, so that texts need little padding.
-        missing.sort(key=lambda place: len(items[place]))
-        starts = range(0, len(missing), self.batch_size)
-        for start in progressing(starts, len(starts), title, "batch", silent=not missing):
-            batch = missing[start : start + self.batch_size]
-            vectors = encode([items[place] for place in batch])
-            if not np.isfinite(vectors).all():
+    def _encode(self, items: Sequence[str], encode: Callable[[Sequence[str]], np.ndarray], title: str) -> np.ndarray:
+        order = sorted(range(len(items)), key=lambda place: len(items[place]))  # so that texts need little padding
+        starts, found = range(0, len(items), self.batch_size), list[np.ndarray]()
+        for start in progressing(starts, len(starts), title, "batch"):
+            found.append(encode([items[place] for place in order[start : start + self.batch_size]]))
+            if not np.isfinite(found[-1]).all():
                 raise CulturevalError(f"{self.identity['name']} returns an embedding that is not finite: use float32.")
-            packed = (base64.b64encode(vector.astype("<f4").tobytes()).decode("ascii") for vector in vectors)
-            self._store.append({keys[place]: {"float32": text} for place, text in zip(batch, packed, strict=True)})
-        return np.stack([np.frombuffer(base64.b64decode(self._store.get(key)["float32"]), "<f4") for key in keys])
+        return np.concatenate(found)[np.argsort(order)]
 
     @torch.inference_mode()
     def _image_batch(self, paths: Sequence[str]) -> np.ndarray:
@@ -177,10 +160,3 @@ def _normalised(features: Any) -> np.ndarray:
     """Features of length 1, whether the model returns a tensor or an output with `pooler_output`."""
     vectors = features if isinstance(features, torch.Tensor) else features.pooler_output
     return torch.nn.functional.normalize(vectors.float(), dim=-1).cpu().numpy()
-
-
-def _content_hash(path: Path) -> str:
-    """The SHA-256 of a file, which is the name of a stored image."""
-    if path.is_relative_to(user_cache() / IMAGES.folder):
-        return path.stem
-    return hashlib.sha256(path.read_bytes()).hexdigest()

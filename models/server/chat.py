@@ -72,8 +72,6 @@ def generation_arguments(config: ServerModelConfig) -> dict[str, Any]:
     arguments = {name: values.pop(name) for name in _STANDARD if name in values}
     if "stop_tokens" in values:
         arguments["stop"] = values.pop("stop_tokens")
-    if "response_format" in values:
-        arguments["response_format"] = {"type": values.pop("response_format")}
     if values:
         raise CulturevalError(
             f"OpenAI-compatible servers do not support the generation parameters {', '.join(sorted(values))}."

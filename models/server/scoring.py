@@ -1,7 +1,6 @@
 """Log-likelihoods of choices from a server that returns the log-probabilities of prompt tokens (vLLM).
 
-Text: prompt and choice are sent as token ids, tokenized here as LightEval does. Images: the choice begins the
-assistant's message, and the server's token ids must end with the choice. Choices that differ only in their last token
+Prompt and choice are sent as token ids, tokenized here as LightEval does. Choices that differ only in their last token
 need one request, for the next token. Prefix caching may change prompt log-probabilities (vllm#42019): start vLLM with
 --no-enable-prefix-caching.
 """
@@ -14,12 +13,9 @@ from typing import Any
 from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc
 
-from cultureval.models.generation.rendering import all_images
-from cultureval.models.server.chat import as_data_url, image_form
 from cultureval.models.server.first_token import LARGEST_SUM
 from cultureval.models.server.settings import ServerModelConfig
 from cultureval.runtime.doc_fields import PAPER, specific_of
-from cultureval.runtime.generation_hints import chat_messages
 from cultureval.runtime.servers.ask import Question
 from cultureval.runtime.servers.client import OpenAIClient
 from cultureval.runtime.servers.costs import RequestSize, total_usage
@@ -37,7 +33,6 @@ class Prompt:
     Attributes:
         doc: The Doc.
         text: Its prompt as text.
-        messages: Its chat messages with hashes in place of images; None for a prompt that is sent as tokens.
         contexts: Prompt token ids, a list for each choice.
         choices: Choice token ids, a list for each choice.
         truncated: Number of tokens cut to keep `max_length`.
@@ -45,7 +40,6 @@ class Prompt:
 
     doc: Doc
     text: str
-    messages: list[dict[str, Any]] | None
     contexts: list[list[int]]
     choices: list[list[int]]
     truncated: int = 0
@@ -56,15 +50,12 @@ class Prompt:
         True for letters, even if LightEval has moved whitespace from the end of a chat prompt into the choices.
         """
         beginnings = {(*context, *choice[:-1]) for context, choice in zip(self.contexts, self.choices, strict=True)}
-        if len(beginnings) != 1 or not all(self.choices):
-            return False
-        # A chat's messages cannot be extended: only moved whitespace can be a common prefix.
-        return self.messages is None or bool(self.common_prefix) == (self.text != self.text.rstrip())
+        return len(beginnings) == 1 and all(self.choices)
 
     def size(self) -> RequestSize:
         """The size of its largest request."""
         tokens = (len(context) + len(choice) for context, choice in zip(self.contexts, self.choices, strict=True))
-        return RequestSize(max(tokens, default=0), len(all_images(self.doc)) if self.messages else 0, 1)
+        return RequestSize(max(tokens, default=0), output=1)
 
     @property
     def common_prefix(self) -> list[int]:
@@ -75,20 +66,9 @@ class Prompt:
 class Scorer:
     """Makes the requests that score a prompt's choices; an answer has lists `logprobs` and `greedy`, and `usage`."""
 
-    def __init__(
-        self, config: ServerModelConfig, key_of: Callable[..., str], add_special_tokens: bool, knows_thinking: bool
-    ) -> None:
-        """Prepares scoring.
-
-        Args:
-            config: The model's settings.
-            key_of: Returns the key of an answer, from the size of its request and, by name, all that it depends on.
-            add_special_tokens: Whether the server puts BOS before a chat.
-            knows_thinking: Whether the chat template has `enable_thinking`.
-        """
+    def __init__(self, config: ServerModelConfig, key_of: Callable[..., str]) -> None:
+        """`key_of` returns the key of an answer, from the size of its request and, by name, all it depends on."""
         self._config, self._key_of = config, key_of
-        self._chat_body: dict[str, Any] = {"add_special_tokens": add_special_tokens}
-        self._chat_body |= {"chat_template_kwargs": {"enable_thinking": False}} if knows_thinking else {}
 
     def questions(self, prompt: Prompt) -> list[tuple[str, Question]]:
         """One question for all labels, or one for each choice, with keys; equal choices have the same key."""
@@ -100,8 +80,8 @@ class Scorer:
         return self._key_of(
             prompt.size(),
             kind="log-likelihood",
-            prompt=prompt.messages or prompt.contexts[group[0]],
-            images=[image_form(prompt.doc, self._config), self._chat_body] if prompt.messages else None,
+            prompt=prompt.contexts[group[0]],
+            images=None,
             choices=[prompt.choices[index] for index in group],
             **({"parity": PAPER} if specific_of(prompt.doc).get("parity") == PAPER else {}),
         )
@@ -127,20 +107,11 @@ class Scorer:
     async def _next_token(self, client: OpenAIClient, prompt: Prompt, bodies: list[Answer]) -> Answer | None:
         """Scores labels with one request; None if the server does not report all of them."""
         wanted = [choice[-1] for choice in prompt.choices]
-        body = self._body(prompt, logprob_token_ids=sorted(set(wanted)), return_tokens_as_token_ids=True)
-        body |= {"prompt_logprobs": 0, "return_token_ids": True} if prompt.common_prefix else {}
-        common = {"model": self._config.model, "max_tokens": 1, "temperature": 0, "extra_body": body}
-        if prompt.messages is None:
-            tokens = prompt.contexts[0] + prompt.common_prefix
-            reply = await client.completion_body(**common, prompt=tokens, logprobs=MOST_LOGPROBS)
-            holder = reply["choices"][0]
-            first = _first_of_completion(holder)
-        else:
-            asked = {"messages": self._messages(prompt), "logprobs": True, "top_logprobs": MOST_LOGPROBS}
-            reply = holder = await client.chat_body(**common, **asked)
-            first = _first_of_chat(reply["choices"][0])
-            tokens = _prompt_tokens(reply) if prompt.common_prefix else []
-        bodies.append(reply)
+        body = {"logprob_token_ids": sorted(set(wanted)), "return_tokens_as_token_ids": True}
+        body |= {"prompt_logprobs": 0} if prompt.common_prefix else {}
+        tokens = prompt.contexts[0] + prompt.common_prefix
+        reply = await self._reply(client, tokens, body, bodies, logprobs=MOST_LOGPROBS)
+        first = _first_token(reply)
         names = [f"token_id:{token}" for token in wanted]
         if first is None or not all(_is_logprob(first[1].get(name)) for name in names):
             return None
@@ -149,7 +120,7 @@ class Scorer:
             raise useless(f"the probabilities of {len({*names})} next tokens sum to {total:.3g}")
         before = {"logprobs": 0.0, "greedy": True}
         if prompt.common_prefix:
-            before = _sum_of_tail(_prompt_logprobs(holder), tokens, prompt.common_prefix)
+            before = _sum_of_tail(reply, tokens, prompt.common_prefix)
         return {
             "logprobs": [before["logprobs"] + scores[name] for name in names],
             "greedy": [before["greedy"] and name == sampled for name in names],
@@ -160,39 +131,24 @@ class Scorer:
         choice = prompt.choices[index]
         if not choice:
             return {"logprobs": 0.0, "greedy": True}
-        body = self._body(prompt, prompt_logprobs=0)
-        common = {"model": self._config.model, "max_tokens": 1, "temperature": 0}
-        if prompt.messages is None:
-            tokens = prompt.contexts[index] + choice
-            reply = await client.completion_body(**common, prompt=tokens, extra_body=body)
-            entries = _prompt_logprobs(reply["choices"][0])
-        else:
-            body |= {"add_generation_prompt": False, "continue_final_message": True, "return_token_ids": True}
-            messages = [*self._messages(prompt), {"role": "assistant", "content": prompt.doc.choices[index]}]
-            reply = await client.chat_body(**common, messages=messages, extra_body=body)
-            entries, tokens = _prompt_logprobs(reply), _prompt_tokens(reply)
-        bodies.append(reply)
-        return _sum_of_tail(entries, tokens, choice)
+        tokens = prompt.contexts[index] + choice
+        return _sum_of_tail(await self._reply(client, tokens, {"prompt_logprobs": 0}, bodies), tokens, choice)
 
-    def _messages(self, prompt: Prompt) -> list[dict[str, Any]]:
-        part = as_data_url(prompt.doc, self._config)
-        return chat_messages(prompt.doc, self._config.system_prompt, part, self._config.image_placement)
-
-    def _body(self, prompt: Prompt, **fields: Any) -> dict[str, Any]:
-        return {**(self._chat_body if prompt.messages else {}), **self._config.extra_body, **fields}
+    async def _reply(
+        self, client: OpenAIClient, tokens: list[int], body: dict[str, Any], bodies: list[Answer], **arguments: Any
+    ) -> Mapping[str, Any]:
+        """The completion of a prompt by one token; the whole reply is appended to `bodies`."""
+        common = {"model": self._config.model, "max_tokens": 1, "temperature": 0} | arguments
+        extra = {**self._config.extra_body, **body}
+        bodies.append(await client.completion_body(prompt=tokens, extra_body=extra, **common))
+        found: Mapping[str, Any] = bodies[-1]["choices"][0]
+        return found
 
 
-def _first_of_completion(choice: Mapping[str, Any]) -> tuple[str, dict[str, float]] | None:
+def _first_token(choice: Mapping[str, Any]) -> tuple[str, dict[str, float]] | None:
     logprobs = choice.get("logprobs") or {}
     tokens, top = logprobs.get("tokens"), logprobs.get("top_logprobs")
     return (tokens[0], top[0]) if tokens and top and top[0] else None
-
-
-def _first_of_chat(choice: Mapping[str, Any]) -> tuple[str, dict[str, float]] | None:
-    content = (choice.get("logprobs") or {}).get("content")
-    if not content:
-        return None
-    return content[0]["token"], {entry["token"]: entry["logprob"] for entry in content[0].get("top_logprobs") or []}
 
 
 def _prompt_logprobs(holder: Mapping[str, Any]) -> list[dict[str, Any] | None]:
@@ -207,25 +163,11 @@ def _prompt_logprobs(holder: Mapping[str, Any]) -> list[dict[str, Any] | None]:
     return entries
 
 
-def _prompt_tokens(reply: Mapping[str, Any]) -> list[int]:
-    tokens = reply.get("prompt_token_ids")
-    if not tokens:
-        raise ServerError(
-            "The server does not return the token ids of a chat (prompt_token_ids), which scores with images need: use "
-            "vLLM 0.11 or later."
-        )
-    return tokens
-
-
-def _sum_of_tail(entries: Sequence[Mapping[str, Any] | None], tokens: list[int], choice: list[int]) -> Answer:
-    """The scores of a choice at a prompt's end; raises a ServerError if the prompt ends otherwise."""
+def _sum_of_tail(reply: Mapping[str, Any], tokens: list[int], choice: list[int]) -> Answer:
+    """The scores of a choice at a prompt's end."""
+    entries = _prompt_logprobs(reply)
     if len(entries) != len(tokens):
         raise useless(f"it returns {len(entries)} log-probabilities for a prompt of {len(tokens)} tokens")
-    if tokens[-len(choice) :] != choice:
-        raise ServerError(
-            f"The server's prompt does not end with the choice's tokens {choice} but with {tokens[-len(choice) :]}: "
-            "its tokenizer or chat template differs from `tokenizer` (correct that), or the template strips answers."
-        )
     tail = [_entry(entry, token) for token, entry in zip(choice, entries[-len(choice) :], strict=True)]
     return {"logprobs": sum(item["logprob"] for item in tail), "greedy": all(item["rank"] == 1 for item in tail)}
 

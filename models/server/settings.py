@@ -25,8 +25,6 @@ class ServerModelConfig(ModelConfig, ServedModel):
     Attributes:
         model_name: The model's id as a relative path, the name of its results folder.
         chat_template: Whether prompts are chat messages; auto: yes, unless `tokenizer` is set and has no template.
-        seed: Of sampling, in place of the seed of `generation_parameters`. Sample i of a Doc gets seed + i.
-        n: Samples per request.
         reasoning_tags: Pairs of tags around reasoning, if the server leaves it in the text.
         image_placement: Position of images in prompts without `<image>` marks.
         tokenizer: Folder or hub id of the tokenizer for log-likelihoods; default: `model`.
@@ -38,7 +36,6 @@ class ServerModelConfig(ModelConfig, ServedModel):
             less 1, since each request generates a token.
         scoring: full: log-probabilities of whole choices, from vLLM; first_token: of labels, from the `top_logprobs` of
             a chat reply's first token (`models/server/first_token.py`).
-        top_logprobs: The server's largest number of `top_logprobs`.
         provider: The model's provider (`runtime/servers/providers.yaml`); set by MODEL, or by base_url.
         leave_out: Request parameters that the model refuses; None: by the provider's documentation.
         batch_price: Price of a batch as a share of the prices.
@@ -52,8 +49,6 @@ class ServerModelConfig(ModelConfig, ServedModel):
 
     model_name: str
     chat_template: Switch = "auto"
-    seed: int | None = Field(None, ge=0)
-    n: int = Field(1, ge=1)
     reasoning_tags: list[tuple[Tag, Tag]] = list(THINK_TAGS)
     image_placement: Placement = "first"
     tokenizer: str | None = None
@@ -61,7 +56,6 @@ class ServerModelConfig(ModelConfig, ServedModel):
     pairwise_tokenization: bool | None = None
     max_length: int | None = Field(None, ge=2)
     scoring: Literal["full", "first_token"] = "full"
-    top_logprobs: int = Field(20, ge=1)
     provider: str | None = None
     leave_out: list[str] | None = None
     batch_price: float = Field(1.0, gt=0, le=1)
@@ -109,9 +103,6 @@ class ServerModelConfig(ModelConfig, ServedModel):
                 f"a budget needs prices, and none is known for {self.model}: set input_token_price and "
                 "output_token_price (of one token) in the model's YAML file"
             )
-        sampling = {"n": self.n > 1, "seed": self.seed is not None}
-        if wrong := [name for name, is_set in sampling.items() if is_set and name in self.left_out]:
-            raise ValueError(f"{self.model} takes no {', '.join(wrong)}: leave it out")
         return self
 
     def servers(self, **changed: Any) -> ServerSettings:
@@ -121,16 +112,15 @@ class ServerModelConfig(ModelConfig, ServedModel):
 
     def why_no_likelihoods(self) -> str | None:
         """A sentence on why the model cannot score choices; None if it may be able to."""
-        generated = "QIMMA's choices have a generated form, qimma_gen"
+        generated, no_top = "QIMMA's choices have a generated form, qimma_gen.", "top_logprobs" in self.left_out
         if self.batch:
-            return f"Batch files hold generated answers, not log-probabilities. {generated}."
+            return f"Batch files hold generated answers, not log-probabilities. {generated}"
         if self.scoring == "first_token":
-            missing = "top_logprobs" in self.left_out
-            return f"{self.model} gives no top_logprobs of first tokens. {generated}." if missing else None
-        if self.provided_by is not None:
-            first = "" if "top_logprobs" in self.left_out else "; `scoring: first_token` scores labels"
-            return f"{self.provided_by.title} gives no log-probabilities of prompts. {generated}{first}."
-        return None
+            return f"{self.model} gives no top_logprobs of first tokens. {generated}" if no_top else None
+        if self.provided_by is None:
+            return None
+        first = "" if no_top else " `scoring: first_token` scores labels."
+        return f"{self.provided_by.title} gives no log-probabilities of prompts. {generated}{first}"
 
 
 def read_config(model: str) -> ServerModelConfig:

@@ -267,18 +267,18 @@ def test_answers_with_and_without_images_can_be_saved_together(load):
 
 def test_samples_seeds_stops_and_reasoning(load):
     parameters = {"temperature": 0.7, "top_k": 5, "max_new_tokens": 9, "seed": 11, "stop_tokens": ["zzz"]}
-    settings = {"generation_parameters": parameters, "n": 2}
+    settings = {"generation_parameters": parameters}
     with FaultyServer() as server:
         docs = docs_of(["q"], num_samples=3, stop_sequences=["to q"])
         (response,) = load(server, **settings).greedy_until(docs)
-        assert response.text == ["answer 0 ", "answer 1 ", "answer 0 "]
+        assert response.text == ["answer 0 "] * 3
         assert response.reasonings == ["hm"] * 3
         common = {"temperature": 0.7, "top_k": 5, "max_tokens": 9, "stop": ["to q", "zzz"], "model": MODEL}
         asked = sorted(server.requests, key=lambda request: request["seed"])
-        assert [request.items() >= common.items() for request in asked] == [True, True]
-        assert [(request["seed"], request.get("n")) for request in asked] == [(11, 2), (13, None)]
+        assert [request.items() >= common.items() for request in asked] == [True] * 3
+        assert [request["seed"] for request in asked] == [11, 12, 13]
         load(server, **settings | {"seed": 5}).greedy_until(docs)
-        assert sorted(request["seed"] for request in server.requests) == [5, 7, 11, 13]
+        assert sorted(request["seed"] for request in server.requests) == [5, 6, 7, 11, 12, 13]
         with pytest.raises(CulturevalError, match="temperature"):
             load(server).greedy_until(docs)
 
@@ -418,7 +418,11 @@ def test_settings_are_checked(tmp_path, monkeypatch):
             read(f"model: m\nbase_url: {url}").servers()
         assert "sk-123" not in str(error.value)
     monkeypatch.setenv("CULTUREVAL_MODEL_SETTINGS", json.dumps({"seed": 5, "base_url": "http://c/v1"}))
-    assert (read(good).seed, read(good).base_url, read_config("m").model) == (5, ("http://c/v1",), "m")
+    assert (read(good).generation_parameters.seed, read(good).base_url, read_config("m").model) == (
+        5,
+        ("http://c/v1",),
+        "m",
+    )
 
 
 def test_a_budget_stops_the_run_and_a_larger_one_goes_on(load):

@@ -73,7 +73,6 @@ def test_each_provider_is_asked_as_it_documents(model, style, monkeypatch):
     ("model", "settings", "words"),
     [
         ("openai/o3", {"generation_parameters": {"temperature": 0.7}}, "takes no temperature"),
-        ("anthropic/claude-opus-4-8", {"n": 2}, "takes no n"),
         ("dashscope/qwen-max", {"budget": 1}, "a budget needs prices"),
         ("openai/o3", {"leave_out": ["stop"]}, "Unsupported parameter: temperature"),  # as the user said
     ],

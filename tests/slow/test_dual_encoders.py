@@ -56,14 +56,6 @@ def test_a_device_that_is_not_here_is_one_error(encoders, own_cache):
         DualEncoder(EncoderSettings(str(encoders["clip"]), device="gpu"))
 
 
-def test_embeddings_come_from_the_disk_the_second_time(encoders, own_cache, monkeypatch):
-    settings = EncoderSettings(str(encoders["chinese_clip"]), device="cpu")
-    first = DualEncoder(settings).encode_texts(CAPTIONS)
-    again = DualEncoder(settings)
-    monkeypatch.setattr(again.model, "get_text_features", lambda **inputs: pytest.fail("encoded again"))
-    assert np.array_equal(again.encode_texts(CAPTIONS[::-1]), first[::-1])
-
-
 def test_a_model_that_gives_nonsense_or_is_none_of_these_is_refused(encoders, own_cache, monkeypatch, tmp_path):
     encoder = DualEncoder(EncoderSettings(str(encoders["clip"]), device="cpu"))
     monkeypatch.setattr(encoder.model, "get_text_features", lambda **inputs: torch.full((3, 4), torch.nan))

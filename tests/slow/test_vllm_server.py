@@ -27,7 +27,7 @@ from PIL import Image
 from real_servers import GGUF
 from result_files import details_of
 from safetensors.torch import load_file, save_file
-from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText, AutoProcessor
+from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
 from waiting import PATIENCE, own_port
 
 from benchmarks.end_to_end_runs import compare, data_root
@@ -43,6 +43,7 @@ from cultureval.models.hf import HFModel
 from cultureval.models.openai_api import OpenAIModel
 from cultureval.models.vllm import VLLMModel
 from cultureval.runtime.data.image_store import store_image
+from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import Journal
 from cultureval.runtime.smollm2 import smollm2
 from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm, build_tiny_vision_lm
@@ -215,7 +216,7 @@ def assert_same_text(served, expected):
 
 
 def test_samples_follow_their_seeds(servers, load, monkeypatch):
-    sampling = {"generation_parameters": {"temperature": 1.0, "max_new_tokens": 8}, "n": 2}
+    sampling = {"generation_parameters": {"temperature": 1.0, "max_new_tokens": 8}}
     (first,) = load(servers["text"], seed=7, **sampling).greedy_until([doc("س", num_samples=4)])
     monkeypatch.setenv("CULTUREVAL_RESUME", "0")
     (again,) = load(servers["text"], seed=7, **sampling).greedy_until([doc("س", num_samples=4)])
@@ -245,23 +246,6 @@ def picture(angle):
     return Image.linear_gradient("L").resize((32, 32)).convert("RGB").rotate(angle)
 
 
-def test_log_likelihoods_behind_images_are_those_of_transformers(servers, vision_folder, load):
-    model = load(servers["vision"], tokenizer=str(vision_folder))
-    reference = AutoModelForImageTextToText.from_pretrained(vision_folder, dtype=torch.float32).eval()
-    processor = AutoProcessor.from_pretrained(vision_folder)
-    choices = [["الرباط", "فاس والدار البيضاء", "x"], ["A", "B", "C"]]
-    docs = [doc("ما في الصورة؟", options, images=[picture(40 * i)]) for i in range(2) for options in choices]
-    docs.append(doc("<image> أم <image>؟", choices[1], images=[picture(0), picture(90)]))
-    totals = set()
-    for one, response in zip(docs, model.loglikelihood(docs), strict=True):
-        inputs = processor(text=response.input.rstrip(), images=one.images, return_tensors="pt")
-        pixels, context = inputs["pixel_values"], inputs["input_ids"][0].tolist()
-        wanted = [scores(reference, context, tokens, pixel_values=pixels) for tokens in response.output_tokens]
-        assert response.logprobs == pytest.approx([value for value, _ in wanted], abs=1e-3)
-        totals.add(round(sum(response.logprobs), 2))
-    assert len(totals) == len(docs)  # each image is seen
-
-
 def test_a_vision_model_under_vllm_reads_the_prompts_that_it_reads_under_transformers(
     servers, vision_folder, vllm_python, tmp_path, monkeypatch
 ):
@@ -278,8 +262,8 @@ def test_a_vision_model_under_vllm_reads_the_prompts_that_it_reads_under_transfo
     docs = [doc("ما في الصورة؟", ["الرباط", "x y"], generation_size=8, images=one) for one in images]
     for own, other in zip(served.greedy_until(docs), local.greedy_until(docs), strict=True):
         assert_same_text(own.text[0], other.text[0])
-    for own, other in zip(served.loglikelihood(docs), local.loglikelihood(docs), strict=True):
-        assert own.logprobs == pytest.approx(other.logprobs, abs=1e-3)
+    with pytest.raises(CulturevalError, match="has images"):
+        served.loglikelihood(docs)
 
 
 @pytest.fixture(scope="module")

@@ -43,6 +43,7 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "eval.py").write_text(EVAL)
     whole = plans.command_of
+    monkeypatch.setattr(plans, "shares_a_process", lambda run, settings: False)
     monkeypatch.setattr(plans, "command_of", lambda run: [sys.executable, "eval.py", *whole(run)[4:]])
     file = tmp_path / "plan; $(touch owned).yaml"
     file.write_text(PLAN)
