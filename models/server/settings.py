@@ -37,7 +37,8 @@ class ServerModelConfig(ModelConfig, ServedModel):
         max_length: For log-likelihoods, longer prompts are truncated on the left. At most the server's `max_model_len`
             less 1, since each request generates a token.
         scoring: full: log-probabilities of whole choices, from vLLM; first_token: of labels, from the `top_logprobs` of
-            a chat reply's first token (`models/server/first_token.py`).
+            a chat reply's first token (`models/server/first_token.py`); reasoned: of choices after reasoning, with
+            `tokenizer`, else the label is generated (`models/reasoned.py`).
         top_logprobs: The server's largest number of `top_logprobs`.
         provider: The model's provider (`runtime/servers/providers.yaml`); set by MODEL, or by base_url.
         leave_out: Request parameters that the model refuses; None: by the provider's documentation.
@@ -60,7 +61,7 @@ class ServerModelConfig(ModelConfig, ServedModel):
     add_special_tokens: Switch = "auto"
     pairwise_tokenization: bool | None = None
     max_length: int | None = Field(None, ge=2)
-    scoring: Literal["full", "first_token"] = "full"
+    scoring: Literal["full", "first_token", "reasoned"] = "full"
     top_logprobs: int = Field(20, ge=1)
     provider: str | None = None
     leave_out: list[str] | None = None
@@ -119,9 +120,16 @@ class ServerModelConfig(ModelConfig, ServedModel):
         asks_nothing = bool(self.provider) and (self.dry_run or bool(self.batch_out))
         return super().servers(**({"api_key_env": None} if asks_nothing else {}) | changed)
 
+    @property
+    def scores_prompts(self) -> bool:
+        """Whether choices are scored by log-probabilities of prompts, which need the tokenizer."""
+        return self.scoring == "full" or (self.scoring == "reasoned" and self.tokenizer is not None)
+
     def why_no_likelihoods(self) -> str | None:
         """A sentence on why the model cannot score choices; None if it may be able to."""
         generated = "QIMMA's choices have a generated form, qimma_gen"
+        if self.scoring == "reasoned" and not self.scores_prompts:
+            return None
         if self.batch:
             return f"Batch files hold generated answers, not log-probabilities. {generated}."
         if self.scoring == "first_token":
@@ -173,7 +181,7 @@ def check_server(model: str, likelihoods: bool) -> str | None:
     if config.provided_by is None and not config.batch and not config.dry_run:
         identify(config.model, config)
     why = config.why_no_likelihoods()
-    if likelihoods and why is None and config.scoring == "full":
+    if likelihoods and why is None and config.scores_prompts:
         try:
             load_tokenizer(config)
         except CulturevalError as error:
