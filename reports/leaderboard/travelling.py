@@ -19,7 +19,7 @@ import yaml
 
 from cultureval.runs.frame import ends
 from cultureval.runs.loading import Run, facts_of
-from cultureval.runs.protocol import generates, protocol
+from cultureval.runs.protocol import protocol
 from cultureval.runs.record import TaskRecord, is_sample
 from cultureval.runs.scores import Score
 from cultureval.runs.table import higher_is_better
@@ -177,9 +177,9 @@ def _evaluation_result(run: Run, score: SharedScore) -> dict[str, Any]:
         "additional_details": {"revision": revision},
     }
     data |= {"source_type": "hf_dataset", "hf_repo": repo} if repo else {}
-    settings = run.record.model.settings if generates(tasks[0]) else {}
+    shared = dict(set.intersection(*(set(protocol(run, task, score.metric).items()) for task in tasks)))
+    settings = run.record.model.settings if "generation" in shared else {}
     sampled = {name: settings[own] for own, name in ARGUMENTS.items() if settings.get(own) is not None}
-    shared = set.intersection(*(set(protocol(run, task, score.metric).items()) for task in tasks))
     uncertainty: dict[str, Any] = {"num_samples": n}
     if error is not None:
         uncertainty["standard_error"] = {"value": error, "method": "jackknife over clusters"}
@@ -194,5 +194,5 @@ def _evaluation_result(run: Run, score: SharedScore) -> dict[str, Any]:
             **{name: limit for name, limit in limits if math.isfinite(limit)},
         },
         "score_details": {"score": value, "details": _notes(run, score), "uncertainty": uncertainty},
-        "generation_config": {"generation_args": sampled, "additional_details": dict(sorted(shared))},
+        "generation_config": {"generation_args": sampled, "additional_details": shared},
     }
