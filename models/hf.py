@@ -5,6 +5,7 @@ written to the journal, and a resumed run reads them. Under `accelerate launch` 
 answers its share and the first one computes the metrics.
 """
 
+import copy
 import inspect
 import logging
 import os
@@ -26,12 +27,13 @@ from cultureval.models.generation.rendering import Renderer, all_images, open_im
 from cultureval.models.jobs import ImagesRefused, ScoringJob, encode_together, in_windows
 from cultureval.models.loading import BITS, LoadedModel, load
 from cultureval.models.memory import failures_named, is_out_of_memory
+from cultureval.models.reasoned import contexts, reasoned
 from cultureval.models.scoring.packed import ChoiceScorer, ScoringRequest
 from cultureval.models.settings import NOT_IN_ANSWER_KEY, HFModelSettings, read_settings
 from cultureval.models.throughput import peak_share
 from cultureval.models.tokens import Encoder, encoder_of
 from cultureval.runtime import processes
-from cultureval.runtime.doc_fields import specific_of
+from cultureval.runtime.doc_fields import REASONED, specific_of
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import open_journal
 from cultureval.runtime.patches.transformers import loaded_facts
@@ -73,6 +75,8 @@ class HFModel(LightevalModel):
             self.config.model_name, model=self.loaded.identity, settings=settings.answer_key_settings()
         )
         self.log = AnswerLog()
+        self.scored_by: dict[str, str] = {}  # task with `|k` -> what its parity says in place of a tokenization
+        self.contexts: dict[int, str] = {}  # prompts with reasoning, by `id` of each doc
         self.seconds = 0.0
         self.generator = Generator(self)
         self._cache = SampleCache(self.config)  # LightEval's pipeline gives it the task registry
@@ -164,7 +168,7 @@ class HFModel(LightevalModel):
     # --- log-likelihood ---
 
     def loglikelihood(self, docs: list[Doc]) -> list[ModelResponse]:
-        """Score the choices of each doc after its prompt.
+        """Score the choices of each doc after its prompt, and with `scoring: reasoned` after its reasoning.
 
         Returns:
             For each doc `logprobs` (nats, a sum over each choice's tokens), `argmax_logits_eq_gold`, `input_tokens`
@@ -174,6 +178,11 @@ class HFModel(LightevalModel):
         Raises:
             CulturevalError: A choice is longer than the model's longest sequence.
         """
+        if self.config.scoring == REASONED:
+            reused = copy.deepcopy(self.log.reused)
+            found = reasoned(self, docs)
+            self.log.reused = reused  # a doc counts once
+            self.contexts = contexts(self.renderer, self.config.reasoning_tags, docs, found)
         # Docs that may share images or text are scored next to each other.
         keys = [(doc.task_name, [_image_key(image) for image in all_images(doc)], doc.query) for doc in docs]
         order = sorted(range(len(docs)), key=keys.__getitem__)

@@ -78,7 +78,7 @@ class ScoringJob(AskedDoc):
         self.choices = [lm.renderer.literal(text) for text in doc.choices]
         if not self.choices:
             raise CulturevalError(f"{doc.task_name} needs choices to score, but doc {doc.id!r} has none.")
-        prompt = lm.renderer.text(doc, scoring=True)
+        prompt = lm.contexts.get(id(doc)) or lm.renderer.text(doc, scoring=True)
         super().__init__(lm, doc, "loglikelihood", prompt, choices=self.choices, ending=self.ending)
         self.apart = self.encoder.apart or bool(self.image_keys)
         self.record: dict[str, Any] = lm.journal.get(self.key) or {}

@@ -13,6 +13,7 @@ The other settings and their defaults are the fields of `ServerModelConfig` and 
 CULTUREVAL_MODEL_SETTINGS (a JSON object) overrides the file.
 """
 
+import copy
 import logging
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
@@ -29,6 +30,7 @@ from lighteval.utils.cache_management import SampleCache
 
 from cultureval.models.answer_log import AnswerLog
 from cultureval.models.generation.rendering import Renderer, all_images
+from cultureval.models.reasoned import contexts, label_response, reasoned
 from cultureval.models.server import scoring as server_scoring
 from cultureval.models.server.chat import (
     as_data_url,
@@ -45,7 +47,7 @@ from cultureval.models.server.settings import load_tokenizer, read_config
 from cultureval.models.tokens import Encoder, encoder_of, require_whole_letters
 from cultureval.runtime import processes
 from cultureval.runtime.coroutines import run_coroutine
-from cultureval.runtime.doc_fields import specific_of
+from cultureval.runtime.doc_fields import FIRST_TOKEN, GENERATED_LABEL, REASONED, specific_of
 from cultureval.runtime.errors import GOES_ON, BatchWritten, CulturevalError
 from cultureval.runtime.generation_hints import ImagePart, chat_messages, cut, stop_strings, with_plain_query
 from cultureval.runtime.journal import answer_key, open_journal
@@ -98,7 +100,8 @@ class OpenAIModel(LightevalModel):
         self._servers = servers
         self._generation = generation_arguments(self.config)
         self.log = AnswerLog()
-        self.of_first_tokens: set[str] = set()  # tasks with `|k` that were scored by first tokens
+        self.scored_by: dict[str, str] = {}  # task with `|k` -> what its parity says in place of a tokenization
+        self._contexts: dict[int, str] = {}  # prompts with reasoning, by `id` of each doc
         self._server_identity: ServerIdentity | None = None
         self._plan = Plan(self.config)
         self._cache = SampleCache(self.config)
@@ -168,7 +171,7 @@ class OpenAIModel(LightevalModel):
 
     def signature_fields_of(self, generated: bool) -> dict[str, str]:
         """The signature fields of generated texts or of scored choices, which may differ in `chat`."""
-        by_template = not generated and self.config.scoring == "full"
+        by_template = not generated and self.config.scores_prompts
         chat = self._renderer.uses_chat_template if by_template else not generated or self._uses_chat
         return self.signature_fields() | {"chat": "on" if chat else "off"}
 
@@ -398,7 +401,8 @@ class OpenAIModel(LightevalModel):
     def loglikelihood(self, docs: list[Doc]) -> list[ModelResponse]:
         """Scores the choices of each Doc: the sum of the log-probabilities of a choice's tokens after the prompt.
 
-        With `scoring: first_token`, the first token of a chat reply scores labels.
+        With `scoring: first_token`, the first token of a chat reply scores labels; with `scoring: reasoned` choices
+        are scored after the model's reasoning, or labels are generated.
 
         Raises:
             ServerError: The server has no prompt log-probabilities, or stops the run otherwise.
@@ -407,9 +411,11 @@ class OpenAIModel(LightevalModel):
         if self.config.scoring == "full":
             self.identify()  # gives the longest sequence
             return self._score([*map(self._prompts, docs)])
+        if self.config.scoring == REASONED:
+            return self._reasoned(docs)
         for doc in docs:
             require_labels(doc)
-        self.of_first_tokens |= {doc.task_name for doc in docs}
+        self.scored_by |= {doc.task_name: FIRST_TOKEN for doc in docs}
         asked = [self._first_token_questions(doc) for doc in docs]
         answers, refused = self._ask(docs, asked, "scoring first tokens")
         responses = [
@@ -419,6 +425,26 @@ class OpenAIModel(LightevalModel):
         unscored = {place for place, response in enumerate(responses) if isinstance(response, RefusedResponse)}
         self._log(docs, asked, answers, "first token", unscored)
         return responses
+
+    def _reasoned(self, docs: list[Doc]) -> list[ModelResponse]:
+        """The choices' scores after the model's reasoning, or the labels that it generates."""
+        if self.config.scores_prompts and (images := next(filter(all_images, docs), None)):
+            raise CulturevalError(f"{images.task_name} has images: leave out `tokenizer`, and labels are generated.")
+        if not self.config.scores_prompts:
+            for doc in docs:
+                require_labels(doc)
+            found = reasoned(self, docs, GENERATED_LABEL)
+            return [label_response(doc, response) for doc, (_, response) in zip(docs, found, strict=True)]
+        reused = copy.deepcopy(self.log.reused)
+        found = reasoned(self, docs)
+        self.log.reused = reused  # a doc counts once
+        self.identify()  # gives the longest sequence
+        self._contexts = contexts(self._renderer, self.config.reasoning_tags, docs, found)
+        scored = iter(self._score([self._prompts(doc) for doc in docs if id(doc) in self._contexts]))
+        return [
+            response if id(doc) not in self._contexts else next(scored)
+            for doc, (_, response) in zip(docs, found, strict=True)
+        ]
 
     def _first_token_questions(self, doc: Doc) -> dict[str, Question]:
         limits = {self.config.max_tokens_name: 1, "top_logprobs": MOST_LOGPROBS}
@@ -441,7 +467,7 @@ class OpenAIModel(LightevalModel):
                 f"{doc.task_name} has images, with which a server scores no choices: use transformers, or scoring: "
                 "first_token for labels."
             )
-        text = self._renderer.text(doc, scoring=True)
+        text = self._contexts.get(id(doc)) or self._renderer.text(doc, scoring=True)
         require_whole_letters(doc, text, *doc.choices)
         encoder = self._encoder(doc)
         contexts, choices = encoder.tok_encode_pair(text, doc.choices, pairwise=encoder.apart)

@@ -24,7 +24,7 @@ Tag = Annotated[str, Field(min_length=1)]
 
 # Settings without effect on an answer, or in other fields of its key and signature.
 NOT_IN_ANSWER_KEY = {"model_name", "adapter", "revision", "device", "device_map", "batch_size", "token_budget"}
-NOT_IN_ANSWER_KEY |= {"cache_dir", "backend", "vllm_args"}
+NOT_IN_ANSWER_KEY |= {"cache_dir", "backend", "vllm_args", "scoring"}
 # LightEval's generation parameters for other backends, or rejected by `generate`.
 NOT_IN_TRANSFORMERS = ("frequency_penalty", "presence_penalty", "response_format", "truncate_prompt")
 NOT_IN_TRANSFORMERS += ("num_blocks", "block_size")
@@ -63,6 +63,8 @@ class HFModelSettings(ModelConfig):
         pairwise_tokenization: True tokenizes prompt and choice separately, as LightEval's transformers backend does;
             False tokenizes them together and splits, as its vLLM backend does by default; None: separately, or as the
             task's parity says.
+        scoring: full: choices are scored after their prompt; reasoned: after the model's reasoning, of at most
+            `max_new_tokens` (default 4096) tokens (`models/reasoned.py`).
         generation_parameters: LightEval's; each is also a setting of its own (`temperature`). `max_new_tokens` and
             `stop_tokens` take precedence over the task's.
         reasoning_tags: Pairs of tags around reasoning.
@@ -89,6 +91,7 @@ class HFModelSettings(ModelConfig):
     chat_template: Switch = "auto"
     add_special_tokens: Switch = "auto"
     pairwise_tokenization: bool | None = None
+    scoring: Literal["full", "reasoned"] = "full"
     reasoning_tags: list[tuple[Tag, Tag]] = Field(default_factory=lambda: list(THINK_TAGS))
     image_placement: Placement = "first"
     image_max_pixels: PositiveInt | None = None

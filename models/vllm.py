@@ -28,6 +28,7 @@ from cultureval.models.loading import (
 from cultureval.models.server.settings import ServerModelConfig
 from cultureval.models.settings import NOT_IN_ANSWER_KEY, HFModelSettings, is_local, read_settings
 from cultureval.models.tokens import tokens_read
+from cultureval.runtime.doc_fields import REASONED
 from cultureval.runtime.errors import GOES_ON, CulturevalError
 from cultureval.runtime.generation_hints import stop_strings, wanted_reasoning
 from cultureval.runtime.reasoning import split_reasoning
@@ -122,7 +123,7 @@ class VLLMModel(openai_api.OpenAIModel):
             model=settings.display_name(),
             model_name=settings.display_name(),
             base_url=[],
-            scoring="full",
+            scoring=settings.scoring,
             revision=settings.resolved_revision or settings.fingerprint,
             tokenizer=settings.tokenizer or settings.model_name,
             # Every request generates a token, even for log-probabilities of its prompt.
@@ -248,7 +249,8 @@ class VLLMModel(openai_api.OpenAIModel):
         self, docs: Sequence[Doc], asked: Sequence[Mapping[str, Question]], description: str
     ) -> tuple[dict[str, Answer], dict[int, ModelResponse]]:
         if any(key not in self._asking.journal for of_doc in asked for key in of_doc):
-            if description == "scoring" and not self._server.runs:
+            is_scored = description == "scoring" or self.config.scoring == REASONED
+            if is_scored and not self._server.runs:
                 self._server.options = [*self._server.options, FOR_SCORING]
             self._server.start()
             self._asking.servers = replace(self._servers, base_urls=(self._server.url,))

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from cultureval.runtime.doc_fields import GENERATED_LABEL, REASONED
 from cultureval.runtime.errors import CulturevalError
 from cultureval.tasks.catalogue import kind_of, known_task, name_and_shots
 
@@ -48,7 +49,7 @@ def protocol(run: "Run", task: str, metric: str = "") -> dict[str, str]:
         "scorer": str(signature.get("scorer") or NONE) if signature else UNKNOWN,
     }
     found |= {name: str(signature[name]) for name in SIGNED if signature.get(name)}
-    if generates(task):
+    if generates(task) or record.parity in (REASONED, GENERATED_LABEL):
         settings = run.record.model.settings
         generation = ", ".join(f"{name}={settings[name]}" for name in GENERATION if name in settings)
         found["generation"] = (generation or "as the task says") if ours else UNKNOWN

@@ -47,7 +47,8 @@ class TaskRecord(Record):
         prompt_hash: Hash of the prompts' template and labels, or a word for given prompts ("curated", "published");
             `+paper` is added where `parity` is "paper".
         parity: Tokenization of prompts, "paper" or "sound"; "" for tasks without the option `parity` (always sound);
-            "first token" where the first token of a reply was scored in place of whole choices.
+            "first token" where the first token of a reply was scored in place of whole choices, "reasoned" where
+            choices were scored after the model's reasoning.
         skipped_rows: Broken rows that were left out.
         left_out: Missing metrics: their judge (`RunRecord.unjudged`) or model was not available.
         truncated: Answers that ended at the token limit.

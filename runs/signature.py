@@ -7,7 +7,7 @@ from typing import Any
 
 from cultureval.runs.record import SignatureRecord
 from cultureval.runtime.data.image_store import PREPARED
-from cultureval.runtime.doc_fields import FIRST_TOKEN, PAPER
+from cultureval.runtime.doc_fields import PAPER, REASONED
 from cultureval.runtime.errors import escaped
 from cultureval.runtime.patches.lighteval.stock_runs import stock_facts
 from cultureval.runtime.settings import current_settings
@@ -98,11 +98,12 @@ def _parity(reports: list[dict[str, Any]], bos_of_server: bool) -> str | None:
 def asked_in_run(model: Any, task: str, report: Mapping[str, Any]) -> tuple[str, str]:
     """The actual tokenization of a task's prompts (with `|k`), and the prompts' hash.
 
-    Each of LightEval's own backends has one tokenization. Scores by first tokens tokenize no label.
+    Each of LightEval's own backends has one tokenization. Scores by first tokens or after reasoning are told
+    instead; after reasoning labels are still tokenized as the parity says.
     """
     parity, prompt = report.get("parity", ""), report.get("prompt", "")
-    if task in getattr(model, "of_first_tokens", ()):
-        return FIRST_TOKEN, prompt.removesuffix(f"+{PAPER}")
+    if way := getattr(model, "scored_by", {}).get(task):
+        return way, prompt if way == REASONED else prompt.removesuffix(f"+{PAPER}")
     stock = stock_facts(model)["signature"].get("backend")
     if parity and stock:
         parity = PAPER if "VLLM" in stock else f"that of {stock}"

@@ -12,6 +12,8 @@ from typing_extensions import TypedDict
 Parity = Literal["paper", "sound"]
 PAPER, SOUND = PARITIES = get_args(Parity)
 FIRST_TOKEN = "first token"  # in place of a parity, where the first token of a reply is scored (`scoring: first_token`)
+REASONED = "reasoned"  # likewise, where the model reasons before its choices are scored (`scoring: reasoned`)
+GENERATED_LABEL = "reasoned, generated label"  # likewise, where a server without log-probabilities does
 
 
 class GenerationHints(TypedDict, total=False):

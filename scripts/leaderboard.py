@@ -1,12 +1,14 @@
 """`cultureval leaderboard`: a static site, tables and charts of any results; or the results on the hub."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
+from cultureval.runtime.errors import CulturevalError, counted
 from cultureval.runtime.extras import require_extra
 from cultureval.runtime.printing import print_note, print_result, print_text
+from cultureval.runtime.saving import require_folder
 from cultureval.runtime.settings import current_settings, use_settings
 
 Results = Annotated[list[Path], typer.Argument(metavar="RESULTS...", help="Output folders of runs, or results files.")]
@@ -27,11 +29,21 @@ def leaderboard(
     space: Annotated[str, typer.Option(metavar="ORG/NAME", help="Upload the page as a private static Space.")] = "",
     publish: Annotated[str, typer.Option(metavar="ORG", help="Upload the results instead, as private data sets.")] = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="--publish: only list what would be uploaded.")] = False,
+    export: Annotated[
+        Literal["eee", "model-card"] | None,
+        typer.Option(help="Write files for others instead: Every Eval Ever's JSON, or .eval_results of model cards."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="All tables as one JSON document, printed too.")] = False,
 ) -> None:
     """Writes a leaderboard that opens without a server. Example: cultureval leaderboard results --out site"""
     from cultureval.reports.leaderboard import publishing
 
+    if export:
+        if publish or space:
+            raise CulturevalError("--export writes files alone: leave out --publish and --space.")
+        require_folder(output_dir, "--out")
+        with use_settings(current_settings()):
+            return _export(results, output_dir, export)
     if publish:
         found = publishing.publications(results)
         if dry_run:
@@ -54,3 +66,13 @@ def leaderboard(
     print_result(json_text(board_data(board)).rstrip() if as_json else site_summary(board, page), page)
     if space:
         print_note(f"uploaded: {publishing.push_space(output_dir, space)}")
+
+
+def _export(results: list[Path], folder: Path, schema: Literal["eee", "model-card"]) -> None:
+    from cultureval.reports.leaderboard.travelling import export
+    from cultureval.runs.loading import load
+
+    files, left_out = export(load(*results, strict=True).runs, folder, schema)
+    for sentence in left_out:
+        print_note(sentence)
+    print_result(f"{counted(len(files), 'file')} of {schema}: {folder}", folder)

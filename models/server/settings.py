@@ -35,7 +35,8 @@ class ServerModelConfig(ModelConfig, ServedModel):
         max_length: For log-likelihoods, longer prompts are truncated on the left. At most the server's `max_model_len`
             less 1, since each request generates a token.
         scoring: full: log-probabilities of whole choices, from vLLM; first_token: of labels, from the `top_logprobs` of
-            a chat reply's first token (`models/server/first_token.py`).
+            a chat reply's first token (`models/server/first_token.py`); reasoned: of choices after reasoning, with
+            `tokenizer`, else the label is generated (`models/reasoned.py`).
         provider: The model's provider (`runtime/servers/providers.yaml`); set by MODEL, or by base_url.
         leave_out: Request parameters that the model refuses; None: by the provider's documentation.
         batch_price: Price of a batch as a share of the prices.
@@ -55,7 +56,7 @@ class ServerModelConfig(ModelConfig, ServedModel):
     add_special_tokens: Switch = "auto"
     pairwise_tokenization: bool | None = None
     max_length: int | None = Field(None, ge=2)
-    scoring: Literal["full", "first_token"] = "full"
+    scoring: Literal["full", "first_token", "reasoned"] = "full"
     provider: str | None = None
     leave_out: list[str] | None = None
     batch_price: float = Field(1.0, gt=0, le=1)
@@ -110,9 +111,16 @@ class ServerModelConfig(ModelConfig, ServedModel):
         asks_nothing = bool(self.provider) and (self.dry_run or bool(self.batch_out))
         return super().servers(**({"api_key_env": None} if asks_nothing else {}) | changed)
 
+    @property
+    def scores_prompts(self) -> bool:
+        """Whether choices are scored by log-probabilities of prompts, which need the tokenizer."""
+        return self.scoring == "full" or (self.scoring == "reasoned" and self.tokenizer is not None)
+
     def why_no_likelihoods(self) -> str | None:
         """A sentence on why the model cannot score choices; None if it may be able to."""
         generated, no_top = "QIMMA's choices have a generated form, qimma_gen.", "top_logprobs" in self.left_out
+        if self.scoring == "reasoned" and not self.scores_prompts:
+            return None
         if self.batch:
             return f"Batch files hold generated answers, not log-probabilities. {generated}"
         if self.scoring == "first_token":
@@ -163,7 +171,7 @@ def check_server(model: str, likelihoods: bool) -> str | None:
     if config.provided_by is None and not config.batch and not config.dry_run:
         identify(config.model, config)
     why = config.why_no_likelihoods()
-    if likelihoods and why is None and config.scoring == "full":
+    if likelihoods and why is None and config.scores_prompts:
         try:
             load_tokenizer(config)
         except CulturevalError as error:

@@ -23,7 +23,7 @@ from cultureval.runs.table import (
     published_rows,
     with_subsets,
 )
-from cultureval.runtime.doc_fields import FIRST_TOKEN, PAPER, SOUND
+from cultureval.runtime.doc_fields import FIRST_TOKEN, GENERATED_LABEL, PAPER, REASONED, SOUND
 from cultureval.tasks.catalogue import all_tasks
 from cultureval.tasks.qimma.benchmarks import benchmark_tasks
 from cultureval.tasks.suite import SCORE
@@ -34,6 +34,8 @@ PARITY = {
     PAPER: "Parity: paper (prompt and label tokenised together, as by `lighteval vllm`).",
     SOUND: "Parity: sound (prompt and label tokenised apart, one BOS); the paper's numbers are of `parity=paper`.",
     FIRST_TOKEN: "Parity: first token of a reply; not comparable with scores of whole labels, such as the paper's.",
+    REASONED: "Parity: choices were scored after the model's reasoning; not comparable with the paper's scores.",
+    GENERATED_LABEL: "Parity: labels were generated after reasoning; not comparable with the paper's scores.",
 }
 
 

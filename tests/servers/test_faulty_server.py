@@ -444,3 +444,20 @@ def test_the_file_shows_lighteval_exactly_one_model():
     classes = [item for item in vars(openai_api).values() if isinstance(item, type)]
     models = [item for item in classes if issubclass(item, openai_api.LightevalModel)]
     assert set(models) == {openai_api.LightevalModel, OpenAIModel}
+
+
+def test_after_reasoning_labels_are_scored_with_the_tokenizer_and_generated_without(load, tokenizer_folder):
+    docs = docs_of(["س", "答案"], choices=["ب", "ج"])
+    with FaultyServer() as server:
+        model = load(server, scoring="reasoned", tokenizer=tokenizer_folder)
+        for doc, response in zip(docs, model.loglikelihood(docs), strict=True):
+            assert response.input == f"{doc.query}<think>\n{answer_text(doc.query)}\n</think>\n\n"
+            assert response.logprobs == pytest.approx(expected_logprobs(model, response.input, doc.choices))
+        assert model.scored_by == {"t": "reasoned"}
+        assert [doc.specific["finish_reasons"] for doc in docs] == [["length"]] * 2
+    with FaultyServer(reply=lambda prompt, index: "هي ج", features=()) as server:
+        model = load(server, scoring="reasoned", revision="2")
+        assert [response.argmax_logits_eq_gold for response in model.loglikelihood(docs)] == [[False, True]] * 2
+        assert model.scored_by == {"t": "reasoned, generated label"}
+        with pytest.raises(CulturevalError, match="needs labels"):
+            model.loglikelihood(docs_of(["س"], choices=["نعم نعم", "لا لا"]))
