@@ -79,7 +79,9 @@ class ScoringJob(AskedDoc):
         if not self.choices:
             raise CulturevalError(f"{doc.task_name} needs choices to score, but doc {doc.id!r} has none.")
         prompt = lm.renderer.text(doc, scoring=True)
-        super().__init__(lm, doc, "loglikelihood", prompt, choices=self.choices, ending=self.ending)
+        self.prompts = list(specific_of(doc).get("contexts") or ())
+        parts = {"contexts": self.prompts} if self.prompts else {}
+        super().__init__(lm, doc, "loglikelihood", prompt, choices=self.choices, ending=self.ending, **parts)
         self.apart = self.encoder.apart or bool(self.image_keys)
         self.record: dict[str, Any] = lm.journal.get(self.key) or {}
         self.done = bool(self.record)
@@ -87,6 +89,12 @@ class ScoringJob(AskedDoc):
         self.continuations: list[list[int]] = []
         self._scores: list[ChoiceScore | None] = [None] * len(self.choices)
         self._members: list[list[int]] = []
+
+    def pairs(self) -> list[tuple[str, list[str]]]:
+        """Each prompt with the choices after it: one, unless choices have prompts of their own."""
+        if not self.prompts:
+            return [(self.prompt, self.choices)]
+        return [(prompt, [choice]) for prompt, choice in zip(self.prompts, self.choices, strict=True)]
 
     def requests(self) -> list[ScoringRequest]:
         """One request per distinct context: usually one; more if a choice merges with the end of the prompt.
@@ -182,8 +190,10 @@ def encode_together(jobs: Sequence[ScoringJob]) -> None:
         CulturevalError: A choice is longer than the model's longest sequence.
     """
     texts = [job for job in jobs if not job.image_keys]
-    for job, tokens in zip(texts, encode_pairs((job.encoder, job.prompt, job.choices) for job in texts), strict=True):
-        job.take_tokens(*tokens)
+    encoded = iter(encode_pairs((job.encoder, *pair) for job in texts for pair in job.pairs()))
+    for job in texts:
+        parts = [next(encoded) for _ in job.pairs()]
+        job.take_tokens([each for before, _ in parts for each in before], [each for _, after in parts for each in after])
 
 
 class GenerationJob(AskedDoc):

@@ -120,6 +120,9 @@ def _read_data(selected: list[str], explicit: set[str], options: DataOptions, pr
     for name in selected:
         bare, shots = name_and_shots(name)
         try:
+            if load := kind_of(bare).load:
+                load(int(shots or 0))
+                continue
             report = prepare_subset(all_tasks()[bare], options).report
             sources.add(report["source"])
             require_examples(bare, int(shots or 0), report)
