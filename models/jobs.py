@@ -193,7 +193,7 @@ def encode_together(jobs: Sequence[ScoringJob]) -> None:
     encoded = iter(encode_pairs((job.encoder, *pair) for job in texts for pair in job.pairs()))
     for job in texts:
         parts = [next(encoded) for _ in job.pairs()]
-        job.take_tokens([each for before, _ in parts for each in before], [each for _, after in parts for each in after])
+        job.take_tokens([each for before, _ in parts for each in before], [each for _, end in parts for each in end])
 
 
 class GenerationJob(AskedDoc):

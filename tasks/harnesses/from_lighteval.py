@@ -1,4 +1,4 @@
-"""Tasks of LightEval itself: its prompt functions, few-shot examples and metrics by its own code, rows from our root."""
+"""Tasks of LightEval: its own prompt functions, few-shot examples and metrics on rows from the data root."""
 
 import copy
 import importlib

@@ -1,4 +1,4 @@
-"""Tasks of lm-evaluation-harness: its prompts, examples, filters and metrics by its own code, its rows from our root."""
+"""Tasks of lm-evaluation-harness: its own prompts, examples, filters and metrics on rows from the data root."""
 
 import copy
 import re
@@ -17,7 +17,14 @@ from cultureval.metrics.declared import SHARE, Metrics, Range, declare
 from cultureval.metrics.lighteval.row_scores import Columns, pass_metrics
 from cultureval.runtime.doc_fields import PAPER
 from cultureval.runtime.errors import CulturevalError, SourceUnavailable, did_you_mean
-from cultureval.tasks.harnesses.foreign import LM_EVAL, FinishedDocs, HarnessConfig, HarnessTask, rows_report, with_place
+from cultureval.tasks.harnesses.foreign import (
+    LM_EVAL,
+    FinishedDocs,
+    HarnessConfig,
+    HarnessTask,
+    rows_report,
+    with_place,
+)
 from cultureval.tasks.harnesses.local_rows import LocalRows, local_rows
 
 if TYPE_CHECKING:
