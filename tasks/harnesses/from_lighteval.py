@@ -5,7 +5,6 @@ import importlib
 import inspect
 import re
 from collections.abc import Sequence
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from lighteval.tasks.requests import Doc, SamplingMethod
 from lighteval.utils.utils import as_list
 
 from cultureval.metrics.declared import Metrics
-from cultureval.runtime.errors import CulturevalError, SourceUnavailable, did_you_mean
+from cultureval.runtime.errors import CulturevalError, SourceUnavailable, described, did_you_mean
 from cultureval.tasks.harnesses.foreign import LIGHTEVAL, declare_metrics, harness_task, label_of, with_missing
 from cultureval.tasks.harnesses.local_rows import HarnessConfig, LocalRows, local_rows, rows_report, with_place
 from cultureval.tasks.suite import Task
@@ -38,10 +37,10 @@ def tasks_of(name: str) -> list[Task]:
         SourceUnavailable: None of them has data.
         CulturevalError: LightEval has no such task, or it cannot run here.
     """
-    _import_modules(name)
+    failure = _import_modules(name)
     members = [known for known in _configs if _is_of(known, name)]
     if not members:
-        raise CulturevalError(f"LightEval has no task {name!r}.{did_you_mean(name, _configs)}")
+        raise CulturevalError(f"LightEval has no task {name!r}.{failure or did_you_mean(name, _configs)}")
     found, missing = [], {}
     for member in members:
         try:
@@ -55,11 +54,12 @@ def _is_of(task: str, name: str) -> bool:
     return task == name or task.startswith(f"{name}:")
 
 
-def _import_modules(name: str) -> None:
+def _import_modules(name: str) -> str:
     """Imports the modules of LightEval whose text begins like the name, the likeliest first, until one defines it.
 
-    LightEval's registry imports all of them, of which one needs the network.
+    LightEval's registry imports all of them, of which one needs the network. It returns why the likeliest failed.
     """
+    failures: list[str] = []
 
     def likeness(entry: tuple[Any, Path]) -> int:
         text = entry[1].read_text(encoding="utf-8")
@@ -71,11 +71,14 @@ def _import_modules(name: str) -> None:
     ]
     for package, file in sorted(files, key=likeness, reverse=True):
         if any(_is_of(known, name) for known in _configs) or likeness((package, file)) < min(LIKE, len(name)):
-            return
+            break
         path = file.relative_to(package.__path__[0]).with_suffix("").parts
-        with suppress(Exception):  # of packages that other tasks need and that are not installed
+        try:
             module = importlib.import_module(".".join([package.__name__, *path]))
             _configs.update({config.name: config for config in getattr(module, "TASKS_TABLE", ())})
+        except Exception as error:  # of packages that the module's tasks need and that are not installed
+            failures.append(f" Its module {file.stem} cannot be imported ({described(error)}).")
+    return "".join(failures[:1])
 
 
 def _found(name: str, group: str) -> Task:
@@ -143,7 +146,6 @@ class _LocalTask(LightevalTask):
     def __init__(self, config: HarnessConfig, rows: LocalRows) -> None:
         super().__init__(config)
         self.rows, self.dataset = rows, {split: rows.dataset(split) for split in rows.splits}
-        self.examples = self.fewshot_split
 
     def _get_docs_from_split(self, splits: list[Any], few_shots: bool = False) -> list[Doc]:
         """Its Docs, which name their rows and ask for the tokens of LightEval's own backends."""
