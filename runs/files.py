@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 from cultureval.runs.record import SCHEMA, SECTION, RunRecord, task_records
 from cultureval.runtime.errors import CulturevalError, described, escaped, wrong_settings
 from cultureval.tasks.catalogue import known_task
-from cultureval.tasks.harnesses.foreign import add_recorded
+from cultureval.tasks.selection import add_recorded
 
 if TYPE_CHECKING:
     import pyarrow

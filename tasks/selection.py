@@ -4,6 +4,7 @@ import hashlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from cultureval.runtime.errors import CulturevalError, did_you_mean
 from cultureval.tasks.catalogue import all_tasks, groups, name_and_shots, suites
@@ -62,6 +63,14 @@ def tasks_named(name: str) -> list[str]:
         f"There is no task, group or suite {name!r}.{did_you_mean(name, names)} `cultureval tasks` lists them."
         f"{unknown_name_hint()}"
     )
+
+
+def add_recorded(record: Any) -> None:
+    """Adds another harness's task of a results file (`runs.record.TaskRecord`) to the catalogue."""
+    if record.suite in HARNESSES:
+        from cultureval.tasks.harnesses import foreign
+
+        foreign.add_recorded(record)
 
 
 def _spread(names: list[str]) -> list[str]:
