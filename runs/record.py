@@ -29,12 +29,18 @@ class Record(BaseModel):
     model_config = ConfigDict(frozen=True, extra="allow", populate_by_name=True)
 
 
+OF_CATALOGUE = ("suite", "benchmark", "group", "subset", "domain", "metrics", "by_size", "lower", "generates")
+
+
 class TaskRecord(Record):
     """A task of a run; its scores are in the results and details files.
 
     Attributes:
         task: Name with the number of few-shot examples, as the keys of the scores: `group:subset|0`.
         suite: Its suite; likewise `benchmark`, `group`, `subset`, `domain` as in `cultureval tasks --json`.
+        by_size: Whether the average of its group weights tasks by their rows.
+        lower: Names of its metrics for which lower is better.
+        generates: Whether the model generates text.
         shots: Few-shot examples before each prompt.
         metrics: Names of its metrics, the headline first.
         rows: Rows that were answered.
@@ -66,6 +72,9 @@ class TaskRecord(Record):
     group: str
     subset: str
     domain: str = ""
+    by_size: bool = False
+    lower: tuple[str, ...] = ()
+    generates: bool = False
     shots: NonNegativeInt = 0
     metrics: tuple[str, ...] = ()
     rows: NonNegativeInt = 0
@@ -276,7 +285,7 @@ def _task_record(name: str, config: Mapping[str, Any], limit: int | None) -> Tas
     reported: dict[str, Any] = {field: str(report.get(name) or "") for field, name in OF_REPORT.items()}
     return TaskRecord(
         task=name,
-        **{field: getattr(task, field) for field in ("suite", "benchmark", "group", "subset", "domain", "metrics")},
+        **{field: getattr(task, field) for field in OF_CATALOGUE},
         **reported,
         shots=int(shots) if shots.isdigit() else 0,
         rows=rows if isinstance(rows, int) and rows > 0 else 0,

@@ -12,7 +12,7 @@ from cultureval.runtime.errors import escaped
 from cultureval.runtime.patches.lighteval.stock_runs import stock_facts
 from cultureval.runtime.settings import current_settings
 from cultureval.runtime.signatures import combined_hash, installed_versions, signature
-from cultureval.tasks.catalogue import all_suites, all_tasks, groups, kind_of, name_and_shots
+from cultureval.tasks.catalogue import all_suites, all_tasks, group_of, groups, kind_of, name_and_shots
 from cultureval.tasks.running import FinishedRun
 
 
@@ -39,8 +39,9 @@ def signatures_of(run: FinishedRun) -> tuple[SignatureRecord, ...]:
         bare, shots = name_and_shots(name)
         parity, prompt = asked_in_run(run.model, name, report)
         report = report | {"parity": parity, "prompt": prompt}
-        reports.setdefault((bare.partition(":")[0], shots, task.version), []).append(report)
-        generated[bare.partition(":")[0]] = (task.config.generation_size or 0) > 0
+        group = group_of(bare)
+        reports.setdefault((group, shots, task.version), []).append(report)
+        generated[group] = (task.config.generation_size or 0) > 0
     backends = {way: _backend(run.model, way) for way in {True, *generated.values()}}
     renders_chats = backends[True].get("backend") == "server" and backends[True].get("chat") == "on"
     prepares = not stock_facts(run.model)["signature"]  # LightEval's own backends open the files themselves

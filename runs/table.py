@@ -291,9 +291,14 @@ def group_table(suite: str, tasks: Sequence[TaskRecord]) -> Table:
     for task in tasks:
         groups.setdefault((task.group, task.headline), []).append(name_and_shots(task.task)[0])
     known, cells = catalogue.groups(suite), dict[Place, Mean]()
+    sizes = {name_and_shots(task.task)[0]: task.rows for task in tasks if task.by_size}
     for (group, metric), present in groups.items():
         members = dict.fromkeys([*known.get(group, ()), *present])
-        cells[group, metric] = Mean(equal((task, metric) for task in members), digits=4, of_present=True)
+        parts = equal((task, metric) for task in members)
+        if set(present) <= set(sizes):
+            rows = sum(sizes[task] for task in present) or 1
+            parts = {(task, metric): sizes[task] / rows for task in present}
+        cells[group, metric] = Mean(parts, digits=4, of_present=True)
     lower = frozenset(metric for (_, metric), names in groups.items() if not higher_is_better(names[0], metric))
     averages = _averages(suite, known, cells)
     main = next(reversed(averages), None) or (next(iter(cells)) if len(cells) == 1 else None)

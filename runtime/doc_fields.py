@@ -27,6 +27,8 @@ class GenerationHints(TypedDict, total=False):
     prefixed_stops: list[str]  # the stop strings of a prefilled answer
     thinking: bool  # whether the chat template should turn reasoning on or off
     end_logprob: bool  # whether the end-of-text token is also scored after each choice
+    verbatim: bool  # whether the prompt is sent as it is, without a chat template: another harness has made it
+    contexts: list[str]  # the prompt of each choice, where they differ
     parity: Parity  # "paper" where prompt and choices become the tokens of `lighteval vllm` (`models/tokens.py`)
 
 

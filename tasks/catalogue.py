@@ -56,6 +56,12 @@ def data_of(task: str) -> str:
     return found.sources[0].repo if found and found.sources else name_and_shots(task)[0].partition(":")[0]
 
 
+def group_of(task: str) -> str:
+    """The group of a task (without `|k`): what the catalogue says, else the part before its colon."""
+    known = all_tasks().get(task)
+    return known.group if known else task.partition(":")[0]
+
+
 def is_gated(task: str, source: str) -> bool:
     """Whether a task's rows may not be published, since users of the data accept terms.
 
@@ -112,6 +118,7 @@ def means_of_subsets(results: Mapping[str, Mapping[str, float]]) -> dict[str, di
 def mixed_averages(results: Mapping[str, Any]) -> list[str]:
     """LightEval's averages that mix different tasks: `all`, and groups with declared means."""
     mixed = {f"{task.group}:_average" for task in all_tasks().values() if task.mean}
+    mixed |= {f"{task.suite}:_average" for task in all_tasks().values() if task.kind.load}
     return [name for name in results if name == OVERALL or name_and_shots(name)[0] in mixed]
 
 

@@ -108,6 +108,8 @@ def load_task(name: str) -> "LightevalTask":
     from cultureval.tasks.task_table import running_config
 
     bare, shots = name_and_shots(name)
+    if load := kind_of(bare).load:
+        return load(int(shots or 0))
     config = running_config(bare, int(shots or 0))
     config.full_name = f"{bare}|{config.num_fewshots}"
     return LightevalTask(config)

@@ -4,10 +4,12 @@ import hashlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from cultureval.runtime.errors import CulturevalError, did_you_mean
 from cultureval.tasks.catalogue import all_tasks, groups, name_and_shots, suites
 from cultureval.tasks.registration import unknown_name_hint
+from cultureval.tasks.suite import HARNESSES
 
 
 def select_tasks(names: list[str]) -> tuple[list[str], set[str]]:
@@ -30,7 +32,7 @@ def select_tasks(names: list[str]) -> tuple[list[str], set[str]]:
         if few_shot and not few_shot.isdecimal():
             raise CulturevalError(f"{name!r}: write a number of few-shot examples after |, as in qimma_aratrust|2.")
         found = tasks_named(bare)
-        spelled = [f"{task}|{int(few_shot or 0)}" for task in found]
+        spelled = [f"{task}|{int(few_shot or all_tasks()[task].shots)}" for task in found]
         selected.update(dict.fromkeys(spelled))
         if len(found) == 1:
             explicit.update(spelled)
@@ -45,7 +47,11 @@ def with_shots(names: list[str], number: int | None) -> list[str]:
 
 
 def tasks_named(name: str) -> list[str]:
-    """The tasks of a suite or a group, or the single task with this name."""
+    """The tasks of a suite or a group, or the single task with this name; names of other harnesses are looked up."""
+    if name.partition(":")[0] in HARNESSES:
+        from cultureval.tasks.harnesses.foreign import add_tasks
+
+        return add_tasks(name)
     if name in suites():
         return [task for members in groups(name).values() for task in members]
     spellings = {_plain(names): members for names, members in groups().items()}
@@ -57,6 +63,14 @@ def tasks_named(name: str) -> list[str]:
         f"There is no task, group or suite {name!r}.{did_you_mean(name, names)} `cultureval tasks` lists them."
         f"{unknown_name_hint()}"
     )
+
+
+def add_recorded(record: Any) -> None:
+    """Adds another harness's task of a results file (`runs.record.TaskRecord`) to the catalogue."""
+    if record.suite in HARNESSES:
+        from cultureval.tasks.harnesses import foreign
+
+        foreign.add_recorded(record)
 
 
 def _spread(names: list[str]) -> list[str]:

@@ -85,6 +85,7 @@ class Kind:
         instruction: The template that the kind adds to every prompt, for signatures.
         template: The text of the prompt's template, for benchmarks in one file; `row` returns its slots.
         rows: From the result of a benchmark's function `row` to a prepared row.
+        load: Of a task of another harness: from a number of few-shot examples to a task object of LightEval.
     """
 
     name: str
@@ -102,6 +103,7 @@ class Kind:
     instruction: str = ""
     template: str = ""
     rows: Callable[[Mapping[str, Any], Preparation], PreparedRow] | None = None
+    load: Callable[[int], Any] | None = None
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -314,6 +316,8 @@ class Task:
         expected_rows: Rows of the original source's subset, if known.
         register: See `Subset`.
         mean: See `Subset`.
+        by_size: Whether the average of its group weights tasks by their rows.
+        shots: Few-shot examples where `|k` names no number.
     """
 
     task: str
@@ -333,11 +337,23 @@ class Task:
     images: bool = False
     shared_items: str = ""
     mean: str | None = None
+    by_size: bool = False
+    shots: int = 0
 
     @property
     def metrics(self) -> tuple[str, ...]:
         """Names of the metrics in the results, the headline first."""
         return tuple(self.kind.declared)
+
+    @property
+    def lower(self) -> tuple[str, ...]:
+        """Names of the metrics for which lower is better."""
+        return tuple(name for name, declared in self.kind.declared.items() if not declared.higher_is_better)
+
+    @property
+    def generates(self) -> bool:
+        """Whether the model generates text."""
+        return self.kind.generation_size > 0
 
     def expected(self, form: str) -> int | None:
         """Rows of the published subset in this form, if known."""
@@ -374,6 +390,7 @@ class Average:
     parts: tuple[str, ...]
 
 
+HARNESSES = {"lm-eval": "tasks of lm-evaluation-harness", "lighteval": "tasks of LightEval"}  # `lm-eval:NAME`
 SCORE = "score"  # the metric of an `Average` in harnesses
 
 

@@ -12,6 +12,7 @@ from lighteval.tasks.requests import Doc
 
 from cultureval.models.settings import HFModelSettings
 from cultureval.runtime.data.image_store import pillow, upright
+from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError, described
 from cultureval.runtime.generation_hints import (
     IMAGE_MARK,
@@ -66,6 +67,8 @@ class Renderer:
 
         With `scoring`, choices follow it directly, so the template must not open reasoning.
         """
+        if specific_of(doc).get("verbatim"):
+            return doc.query
         doc = self._with_literal_text(doc)
         apply = partial(self.writer.apply_chat_template) if self.uses_chat_template else None
         thinking = False if scoring else wanted_reasoning(doc)
