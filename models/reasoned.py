@@ -16,6 +16,7 @@ from lighteval.tasks.requests import Doc
 
 from cultureval.models.generation.rendering import Renderer
 from cultureval.runtime.doc_fields import REASONED, specific_of
+from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.patches.lighteval.refused_docs import RefusedResponse
 from cultureval.runtime.reasoning import Tags
 
@@ -33,7 +34,12 @@ def reasoned(model: Any, docs: Sequence[Doc], form: str = REASONED) -> list[tupl
         model: With `greedy_until`, and the dict `scored_by`.
         docs: With choices.
         form: What their tasks' parity says.
+
+    Raises:
+        CulturevalError: The choices of a doc have prompts of their own.
     """
+    if apart := next((doc for doc in docs if specific_of(doc).get("contexts")), None):
+        raise CulturevalError(f"{apart.task_name}: each choice has its own prompt; leave out scoring=reasoned.")
     asked = [_thinking(doc) for doc in docs]
     found = list(zip(asked, model.greedy_until(asked), strict=True))
     for doc, (question, response) in zip(docs, found, strict=True):
