@@ -1,0 +1,65 @@
+"""`cultureval reconcile`: one model in the forms of all boards, on the same rows."""
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cultureval.runtime.data.hub import go_offline_if_unreachable
+from cultureval.runtime.errors import CulturevalError, ProblemList
+from cultureval.runtime.printing import print_note, print_result
+from cultureval.runtime.saving import Saving
+from cultureval.runtime.settings import use_settings
+from cultureval.scripts.evaluate import ModelArgs
+from cultureval.scripts.options import Data, OutputDir
+from cultureval.tasks.options import evaluation_settings
+
+Model = Annotated[str, typer.Argument(metavar="MODEL", help="As of `cultureval eval`.")]
+Benchmarks = Annotated[
+    list[str] | None, typer.Argument(metavar="[BENCHMARK...]", help="ArabicMMLU, CMMLU, ...; default: all with data.")
+]
+
+
+def reconcile(
+    model: Model,
+    benchmarks: Benchmarks = None,
+    data: Data = None,
+    limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="At most N rows of each task.")] = None,
+    generated: Annotated[bool, typer.Option("--generated", help="Run forms that generate replies, too.")] = False,
+    items: Annotated[int, typer.Option(min=0, help="Show at most this many rows on which forms differ.")] = 0,
+    model_args: ModelArgs = None,
+    output_dir: OutputDir = "results",
+    resume: Annotated[
+        bool | None, typer.Option("--resume/--no-resume", help="Reuse answers of an interrupted run.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="The tables as one JSON document.")] = False,
+) -> None:
+    """Scores a model as each board does, on the same rows. Example: cultureval reconcile Qwen/Qwen3-8B ArabicMMLU"""
+    wrong = ProblemList()
+    own = {"data_root": data, "form": "original", "resume": resume}
+    settings = evaluation_settings(wrong, model_args, None, **own)
+    wrong.raise_if_any()
+    if problem := go_offline_if_unreachable():
+        print_note(f"the hub does not answer ({problem}); models and data come from folders and the cache.")
+    from cultureval.models.choice import check_model
+    from cultureval.reports.evaluation import evaluate_tasks
+    from cultureval.reports.reconcile.forms import plans_of
+    from cultureval.reports.reconcile.measures import reconcile as reconciled
+    from cultureval.reports.reconcile.report import document, text_of, write_files
+
+    with use_settings(settings):
+        plans = plans_of(benchmarks or [], generated)
+        names = [name for plan in plans for name in plan.names]
+        saved = evaluate_tasks(model, partial(check_model, model), names, limit, output_dir, Saving(), True)
+        found = [reconciled(saved.run, plan) for plan in plans]
+        folder = write_files(saved.run, found)
+    text = (
+        json.dumps(document(saved.run, found), ensure_ascii=False, indent=2)
+        if as_json
+        else text_of(saved.run, found, items)
+    )
+    print_result(text, folder)
+    if saved.problems:
+        raise CulturevalError(f"Results and details are saved, but {'; '.join(saved.problems)}.")
