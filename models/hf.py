@@ -188,10 +188,16 @@ class HFModel(LightevalModel):
                 for job in jobs:
                     self.log.look_up(job.doc.task_name, self.journal, [job.key])
                 bar.reuse(sum(job.done for job in jobs))
-                for group in _groups(jobs):
+                first = {job.key: job for job in reversed(jobs)}  # equal prompts of several tasks are asked once
+                for group in _groups([job for job in jobs if job is first[job.key]]):
                     asked = [(job, *item) for job in group for item in enumerate(job.requests())]
                     for batch in self.scorer.batches([request for *_, request in asked]):
                         bar.update(self._score_batch([asked[index] for index in batch]))
+                for job in jobs:
+                    if job is not (same := first[job.key]) and not job.done:
+                        job.record, job.done, job.refused = same.record, same.done, same.refused
+                        self.log.answered(job.doc.task_name, self.scorer.last_route)
+                        bar.update(int(job.done))
                 responses += [job.response() for job in jobs]
         return responses
 

@@ -11,7 +11,7 @@ from lighteval.tasks.requests import Doc
 from cultureval.models.generation.generation import Generation
 from cultureval.models.generation.rendering import all_images
 from cultureval.models.scoring.choice_scores import ChoiceScore, ScoringRequest
-from cultureval.models.tokens import encode_pairs, kept, require_whole_letters, tokens_read
+from cultureval.models.tokens import encode_pairs, kept, prompts_with_choices, require_whole_letters, tokens_read
 from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.generation_hints import stop_strings
@@ -79,8 +79,8 @@ class ScoringJob(AskedDoc):
         if not self.choices:
             raise CulturevalError(f"{doc.task_name} needs choices to score, but doc {doc.id!r} has none.")
         prompt = lm.renderer.text(doc, scoring=True)
-        self.prompts = list(specific_of(doc).get("contexts") or ())
-        parts = {"contexts": self.prompts} if self.prompts else {}
+        self.pairs = prompts_with_choices(doc, prompt, self.choices)
+        parts = {"contexts": [prompt for prompt, _ in self.pairs]} if len(self.pairs) > 1 else {}
         super().__init__(lm, doc, "loglikelihood", prompt, choices=self.choices, ending=self.ending, **parts)
         self.apart = self.encoder.apart or bool(self.image_keys)
         self.record: dict[str, Any] = lm.journal.get(self.key) or {}
@@ -89,12 +89,6 @@ class ScoringJob(AskedDoc):
         self.continuations: list[list[int]] = []
         self._scores: list[ChoiceScore | None] = [None] * len(self.choices)
         self._members: list[list[int]] = []
-
-    def pairs(self) -> list[tuple[str, list[str]]]:
-        """Each prompt with the choices after it: one, unless choices have prompts of their own."""
-        if not self.prompts:
-            return [(self.prompt, self.choices)]
-        return [(prompt, [choice]) for prompt, choice in zip(self.prompts, self.choices, strict=True)]
 
     def requests(self) -> list[ScoringRequest]:
         """One request per distinct context: usually one; more if a choice merges with the end of the prompt.
@@ -190,10 +184,10 @@ def encode_together(jobs: Sequence[ScoringJob]) -> None:
         CulturevalError: A choice is longer than the model's longest sequence.
     """
     texts = [job for job in jobs if not job.image_keys]
-    encoded = iter(encode_pairs((job.encoder, *pair) for job in texts for pair in job.pairs()))
+    encoded = iter(encode_pairs((job.encoder, *pair) for job in texts for pair in job.pairs))
     for job in texts:
-        parts = [next(encoded) for _ in job.pairs()]
-        job.take_tokens([each for before, _ in parts for each in before], [each for _, after in parts for each in after])
+        parts = [next(encoded) for _ in job.pairs]
+        job.take_tokens([each for before, _ in parts for each in before], [each for _, end in parts for each in end])
 
 
 class GenerationJob(AskedDoc):

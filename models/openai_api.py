@@ -40,7 +40,7 @@ from cultureval.models.server.chat import (
 from cultureval.models.server.first_token import ask_first_token, first_token_response, require_labels
 from cultureval.models.server.plan import Plan
 from cultureval.models.server.settings import load_tokenizer, read_config
-from cultureval.models.tokens import Encoder, encoder_of, require_whole_letters
+from cultureval.models.tokens import Encoder, encoder_of, prompts_with_choices, require_whole_letters
 from cultureval.runtime import processes
 from cultureval.runtime.coroutines import run_coroutine
 from cultureval.runtime.doc_fields import specific_of
@@ -363,6 +363,8 @@ class OpenAIModel(LightevalModel):
         return self._messages(doc) if self._uses_chat else self._plain(doc)
 
     def _plain(self, doc: Doc) -> str:
+        if specific_of(doc).get("verbatim"):
+            return doc.query
         if all_images(doc):
             raise CulturevalError(f"{doc.task_name} has images, which need chat messages: set chat_template to on.")
         manager = PromptManager(use_chat_template=False, system_prompt=self.config.system_prompt)
@@ -442,7 +444,10 @@ class OpenAIModel(LightevalModel):
         require_whole_letters(doc, text, *doc.choices)
         encoder = self._encoder(doc)
         apart = encoder.apart or messages is not None  # the server tokenizes a chat with images
-        contexts, choices = encoder.tok_encode_pair(text, doc.choices, pairwise=apart)
+        parts = [
+            encoder.tok_encode_pair(*pair, pairwise=apart) for pair in prompts_with_choices(doc, text, doc.choices)
+        ]
+        contexts, choices = ([tokens for part in column for tokens in part] for column in zip(*parts, strict=True))
         contexts = [context or [self._first_token] for context in contexts]
         longest = max(map(len, contexts))
         if self.max_length is not None and messages is None:

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from lighteval.models.abstract_model import LightevalModel
 from lighteval.tasks.requests import Doc
 
-from cultureval.runtime.doc_fields import PAPER
+from cultureval.runtime.doc_fields import PAPER, specific_of
 from cultureval.runtime.errors import CulturevalError
 
 
@@ -92,6 +92,14 @@ def encode_pairs(
             encoded = pairs[0][0].tokenizer(list(texts), add_special_tokens=special, return_attention_mask=False)
             texts.update(zip(texts, encoded["input_ids"], strict=True))
     return [encoder.tok_encode_pair(prompt, choices, pairwise=encoder.apart) for encoder, prompt, choices in pairs]
+
+
+def prompts_with_choices(doc: Doc, prompt: str, choices: Sequence[str]) -> list[tuple[str, list[str]]]:
+    """Each prompt of a doc with its choices: one, unless choices have prompts of their own (`contexts`)."""
+    prompts = specific_of(doc).get("contexts")
+    if not prompts:
+        return [(prompt, list(choices))]
+    return [(own, [choice]) for own, choice in zip(prompts, choices, strict=True)]
 
 
 def encoder_of(tokenizer: Any, settings: TokenSettings, writes_bos: bool, parity: str | None = None) -> Encoder:

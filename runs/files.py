@@ -15,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 from cultureval.runs.record import SCHEMA, SECTION, RunRecord, task_records
 from cultureval.runtime.errors import CulturevalError, described, escaped, wrong_settings
 from cultureval.tasks.catalogue import known_task
+from cultureval.tasks.harnesses.foreign import add_recorded
 
 if TYPE_CHECKING:
     import pyarrow
@@ -141,6 +142,7 @@ def _record(path: Path, content: _Content) -> RunRecord:
         )
     found = {}
     for name, task in record.tasks.items():
+        add_recorded(task)
         known = known_task(name)
         metrics = tuple(dict.fromkeys([*(known.metrics[:1] if known else ()), *task.metrics]))
         found[name] = task.model_copy(update={"metrics": metrics})

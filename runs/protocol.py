@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from cultureval.runtime.errors import CulturevalError
-from cultureval.tasks.catalogue import kind_of, known_task, name_and_shots
+from cultureval.tasks.catalogue import group_of, kind_of, known_task, name_and_shots
 
 if TYPE_CHECKING:
     from cultureval.runs.loading import Run
@@ -74,15 +74,9 @@ def generates(task: str) -> bool:
 
 def _signature(run: "Run", task: str) -> Mapping[str, Any]:
     """The fields of the signature of a task's group; {} without one."""
-    name, shots = name_and_shots(task)
-    return next(
-        (
-            signature.fields
-            for signature in run.record.signatures
-            if signature.group == f"{name.partition(':')[0]}|{shots}"
-        ),
-        {},
-    )
+    (name, shots), record = name_and_shots(task), run.record.tasks.get(task)
+    group = f"{record.group if record else group_of(name)}|{shots}"
+    return next((signature.fields for signature in run.record.signatures if signature.group == group), {})
 
 
 def _judge(run: "Run", metric: str, signature: Mapping[str, Any]) -> str:

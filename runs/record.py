@@ -29,7 +29,7 @@ class Record(BaseModel):
     model_config = ConfigDict(frozen=True, extra="allow", populate_by_name=True)
 
 
-OF_CATALOGUE = ("suite", "benchmark", "group", "subset", "domain", "metrics", "by_size")
+OF_CATALOGUE = ("suite", "benchmark", "group", "subset", "domain", "metrics", "by_size", "lower", "generates")
 
 
 class TaskRecord(Record):
@@ -39,6 +39,8 @@ class TaskRecord(Record):
         task: Name with the number of few-shot examples, as the keys of the scores: `group:subset|0`.
         suite: Its suite; likewise `benchmark`, `group`, `subset`, `domain` as in `cultureval tasks --json`.
         by_size: Whether the average of its group weights tasks by their rows.
+        lower: Names of its metrics for which lower is better.
+        generates: Whether the model generates text.
         shots: Few-shot examples before each prompt.
         metrics: Names of its metrics, the headline first.
         rows: Rows that were answered.
@@ -70,6 +72,8 @@ class TaskRecord(Record):
     subset: str
     domain: str = ""
     by_size: bool = False
+    lower: tuple[str, ...] = ()
+    generates: bool = False
     shots: NonNegativeInt = 0
     metrics: tuple[str, ...] = ()
     rows: NonNegativeInt = 0

@@ -14,7 +14,7 @@ from cultureval.runs.loading import Run
 from cultureval.runs.record import TaskRecord, is_sample
 from cultureval.runs.scores import places_of
 from cultureval.runtime.errors import CulturevalError, shown_names
-from cultureval.tasks.catalogue import declared_metric, groups, known_task, name_and_shots
+from cultureval.tasks.catalogue import declared_metric, group_of, groups, known_task, name_and_shots
 
 UNSCORED = 0.01  # warn above this share of items without a score
 CUT = UNREADABLE = 0.02  # likewise of cut prompts or answers, and of unreadable replies
@@ -207,7 +207,7 @@ def _share_of_guesses(details: Path) -> float | None:
 
 
 def _groups(names: Iterable[str]) -> str:
-    return shown_names([*dict.fromkeys(name_and_shots(name)[0].partition(":")[0] for name in names)], NAMED)
+    return shown_names([*dict.fromkeys(group_of(name_and_shots(name)[0]) for name in names)], NAMED)
 
 
 # In the order of display: kind, which is also the mark -> check ("" for nothing), sentence.

@@ -7,7 +7,7 @@ from cultureval.runtime.data_options import DataOptions
 from cultureval.runtime.errors import CulturevalError, SourceUnavailable
 from cultureval.runtime.extras import MissingExtra
 from cultureval.tasks.catalogue import all_tasks, groups, name_and_shots
-from cultureval.tasks.reading import BrokenRows, broken_row, prepare_subset, require_examples
+from cultureval.tasks.reading import BrokenRows, broken_row, report_of, require_examples
 from cultureval.tasks.running import quiet_libraries
 from cultureval.tasks.selection import select_tasks
 
@@ -65,7 +65,7 @@ def check_data(names: Iterable[str], options: DataOptions) -> list[SubsetCounts]
 def _counts(name: str, shots: str, options: DataOptions) -> SubsetCounts:
     counts = SubsetCounts(name)
     try:
-        report = prepare_subset(all_tasks()[name], options).report
+        report = report_of(all_tasks()[name], int(shots or 0), options)
         counts.source, counts.form, counts.rows = report["source"], report["form"], report["rows"]
         counts.few_shot, counts.duplicates = report["few_shot_rows"], report["duplicate_rows"]
         counts.expected = report["expected_rows"]

@@ -17,7 +17,7 @@ from cultureval.runtime.settings import current_settings, use_settings, variable
 from cultureval.tasks.catalogue import all_tasks, kind_of, name_and_shots
 from cultureval.tasks.manifest import manifest_of
 from cultureval.tasks.options import all_options, options_of_model, read_data_options
-from cultureval.tasks.reading import BrokenRows, prepare_subset, require_examples
+from cultureval.tasks.reading import BrokenRows, report_of, require_examples
 from cultureval.tasks.selection import select_tasks
 from cultureval.tasks.suite import Kind
 
@@ -120,10 +120,7 @@ def _read_data(selected: list[str], explicit: set[str], options: DataOptions, pr
     for name in selected:
         bare, shots = name_and_shots(name)
         try:
-            if load := kind_of(bare).load:
-                load(int(shots or 0))
-                continue
-            report = prepare_subset(all_tasks()[bare], options).report
+            report = report_of(all_tasks()[bare], int(shots or 0), options)
             sources.add(report["source"])
             require_examples(bare, int(shots or 0), report)
         except CulturevalError as error:

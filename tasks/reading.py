@@ -159,6 +159,11 @@ def _prepared(task: Task, options: DataOptions, manifest: Manifest | None) -> Pr
     return PreparedSubset(_write(task, rows, examples.rows), report, _fingerprint(rows, examples.rows))
 
 
+def report_of(task: Task, shots: int, options: DataOptions) -> RowsReport:
+    """The report of a task's rows; a task of another harness is loaded with its few-shot examples for it."""
+    return task.kind.load(shots).config.rows_report if task.kind.load else prepare_subset(task, options).report
+
+
 def require_examples(name: str, shots: int, report: RowsReport) -> None:
     """Raises CulturevalError if a source has fewer few-shot examples than `shots`."""
     if shots > (available := report["few_shot_rows"]):

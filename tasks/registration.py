@@ -30,7 +30,6 @@ from cultureval.tasks.suite import Benchmark, Suite, Task
 logger = logging.getLogger(__name__)
 
 GROUP = "cultureval.suites"
-HARNESSES = {"lm-eval": "tasks of lm-evaluation-harness", "lighteval": "tasks of LightEval"}  # `lm-eval:NAME`
 OURS = ("qimma", "jeem", "m2cqa", "cvlue", "alqasida")
 
 
@@ -106,8 +105,6 @@ def find_suites(custom: tuple[str, ...] = ()) -> Registered:
     for name in OURS:
         for suite in _suites_of(import_module(f"cultureval.tasks.{name}.benchmarks").SUITE, name):
             found.add(suite, "")
-    for name, title in HARNESSES.items():
-        found.add(Suite(name, title, ()), "")
     for entry in entry_points(group=GROUP):
         try:
             for suite in _suites_of(_loaded(entry), entry.name):

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from cultureval.runtime.errors import CulturevalError, did_you_mean
 from cultureval.tasks.catalogue import all_tasks, groups, name_and_shots, suites
-from cultureval.tasks.registration import HARNESSES, unknown_name_hint
+from cultureval.tasks.registration import unknown_name_hint
+from cultureval.tasks.suite import HARNESSES
 
 
 def select_tasks(names: list[str]) -> tuple[list[str], set[str]]:
@@ -45,7 +46,7 @@ def with_shots(names: list[str], number: int | None) -> list[str]:
 
 
 def tasks_named(name: str) -> list[str]:
-    """The tasks of a suite or a group, or the single task with this name."""
+    """The tasks of a suite or a group, or the single task with this name; names of other harnesses are looked up."""
     if name.partition(":")[0] in HARNESSES:
         from cultureval.tasks.harnesses.foreign import add_tasks
 

@@ -345,6 +345,16 @@ class Task:
         """Names of the metrics in the results, the headline first."""
         return tuple(self.kind.declared)
 
+    @property
+    def lower(self) -> tuple[str, ...]:
+        """Names of the metrics for which lower is better."""
+        return tuple(name for name, declared in self.kind.declared.items() if not declared.higher_is_better)
+
+    @property
+    def generates(self) -> bool:
+        """Whether the model generates text."""
+        return self.kind.generation_size > 0
+
     def expected(self, form: str) -> int | None:
         """Rows of the published subset in this form, if known."""
         alone = self.group_rows.get(form) if self.task == self.group else None
@@ -380,6 +390,7 @@ class Average:
     parts: tuple[str, ...]
 
 
+HARNESSES = {"lm-eval": "tasks of lm-evaluation-harness", "lighteval": "tasks of LightEval"}  # `lm-eval:NAME`
 SCORE = "score"  # the metric of an `Average` in harnesses
 
 

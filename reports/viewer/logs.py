@@ -18,7 +18,7 @@ from cultureval.runs.warnings import warnings
 from cultureval.runtime.errors import CulturevalError, shown_names
 from cultureval.runtime.patches.inspect_ai import write_log
 from cultureval.runtime.progress import progressing
-from cultureval.tasks.catalogue import is_gated, name_and_shots
+from cultureval.tasks.catalogue import group_of, is_gated, name_and_shots
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalResults, EvalSpec
@@ -120,7 +120,7 @@ def _spec(run: Run, task: str, when: str, pictures: bool) -> "EvalSpec":
     record = run.record.tasks.get(task)
     about = {"run": date_of(run.files[task]), "made by": "cultureval show --web"}
     name, shots = name_and_shots(task)
-    group = f"{name.partition(':')[0]}|{shots}"
+    group = f"{group_of(name)}|{shots}"
     if signed := [item.text for item in run.record.signatures if item.group == group]:
         about["signature"] = signed[0]
     if found := warnings(run, [task]):

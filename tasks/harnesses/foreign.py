@@ -1,157 +1,156 @@
 """Tasks of other harnesses by their own names: `lm-eval:NAME` and `lighteval:NAME`, on our models.
 
-Prompts, examples, choices, metrics and averages are made by the harness's own code; models, journal, servers and
-results are ours. A task enters the catalogue when its name is first selected.
+The harness's own code makes prompts, examples, choices, metrics and averages; models, journal, servers and results are
+ours. A task enters the catalogue when its name is selected, or when a results file with it is read.
 """
 
-import random
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
+from importlib.metadata import version
 from typing import Any
 
-from lighteval.tasks.lighteval_task import LightevalTask, LightevalTaskConfig
-from lighteval.tasks.requests import Doc
-
-from cultureval.metrics.declared import Metrics
+from cultureval.metrics.declared import SHARE, Metrics, Range, declare
 from cultureval.prompts.preparation import PreparedRow
 from cultureval.runtime.errors import CulturevalError, SourceUnavailable
-from cultureval.runtime.patches.lighteval.row_order import LIGHTEVAL_SEED
-from cultureval.runtime.printing import print_note
-from cultureval.runtime.rows_report import RowsReport
-from cultureval.runtime.signatures import text_hash
-from cultureval.tasks.registration import HARNESSES, registered
-from cultureval.tasks.suite import Kind, Source, Task
+from cultureval.tasks.registration import registered
+from cultureval.tasks.suite import HARNESSES, Kind, Source, Suite, Task
 
 LM_EVAL, LIGHTEVAL = HARNESSES
 MODULES = {LM_EVAL: "from_lm_eval", LIGHTEVAL: "from_lighteval"}
-
-
-@dataclass
-class HarnessConfig(LightevalTaskConfig):
-    """The configuration of a task of another harness, with what results say of its rows."""
-
-    rows_report: RowsReport = field(default_factory=RowsReport)
-
-
-@dataclass(frozen=True)
-class HarnessTask:
-    """What another harness says of a task.
-
-    Attributes:
-        name: As the harness calls it.
-        group: The harness's group that averages it; "" without one.
-        by_size: Whether that average weights tasks by their rows.
-        declared: Its metrics, the headline first.
-        output: How it is asked, in the harness's words.
-        repo: The data set of its rows.
-        shots: Few-shot examples where `|k` names no number.
-        generation_size: New tokens at most; -1 where nothing is generated.
-        load: From a number of few-shot examples to the task as LightEval's object.
-        language: ISO 639 code; "" where the harness does not say.
-    """
-
-    name: str
-    group: str
-    by_size: bool
-    declared: Metrics
-    output: str
-    repo: str
-    shots: int
-    generation_size: int
-    load: Callable[[int], LightevalTask]
-    language: str = ""
+UNBOUNDED: Range = (float("-inf"), float("inf"))
+SHARES = ("acc", "em", "exact_match", "f1", "loglikelihood_acc", "pem", "pqem", "qem", "prefix_exact_match")
 
 
 def add_tasks(name: str) -> list[str]:
-    """Adds the task, or the tasks of the group, that a name asks for to the catalogue; returns their names there.
+    """Adds the tasks that a name `lm-eval:NAME` or `lighteval:NAME` means to the catalogue; returns their names.
 
     Raises:
-        SourceUnavailable: No data of any of them are there.
-        CulturevalError: The harness is not installed or has no such task, or the task cannot be asked here.
+        SourceUnavailable: None of them has data.
+        CulturevalError: The harness is not installed or has no such name, or a task cannot run here.
     """
     harness, _, bare = name.partition(":")
+    if not bare:
+        raise CulturevalError(f"{harness} is a harness: name one of its tasks or groups, as {harness}:NAME.")
     module: Any = import_module(f"cultureval.tasks.harnesses.{MODULES[harness]}")
-    found, missing = module.tasks_of(bare)
-    if not found:
-        raise SourceUnavailable(missing[0])
-    if missing:
-        print_note(f"{len(missing)} of {len(found) + len(missing)} tasks of {name} have no data and are left out.")
-    added = {task.task: task for task in (_task(harness, one) for one in found)}
-    registered().tasks.update(added)
-    return list(added)
+    found: list[Task] = module.tasks_of(bare)
+    for task in found:
+        _add(task, len(found))
+    return [task.task for task in found]
 
 
-def _task(harness: str, found: HarnessTask) -> Task:
-    kind = Kind(
-        f"{harness} {found.output}",
-        found.output,
-        found.declared,
-        partial(_not_ours, found.name),
-        tuple,
-        found.generation_size,
-        load=found.load,
+def _add(task: Task, members: int) -> None:
+    """Adds a task, in the largest of the named groups that have it."""
+    known = registered()
+    known.suites.setdefault(task.suite, Suite(task.suite, HARNESSES[task.suite], ()))
+    old = known.tasks.get(task.task)
+    if old and sum(other.group == old.group for other in known.tasks.values()) > members:
+        task = replace(task, group=old.group, benchmark=old.benchmark, by_size=old.by_size)
+    known.tasks[task.task] = task
+
+
+def add_recorded(record: Any) -> None:
+    """Adds the task of a results file (`runs.record.TaskRecord`) to the catalogue, so that reports know its metrics."""
+    name = record.task.partition("|")[0]
+    if record.suite not in HARNESSES or name in registered().tasks or not record.metrics:
+        return
+    declared = declare_metrics(record.metrics, record.lower)
+    load = partial(_refuse, f"{name} was read from results")
+    size = 1 if record.generates else -1
+    task = harness_task(
+        name, declared, "generation" if size > 0 else "log-likelihood", record.source, load, generation_size=size
     )
+    _add(replace(task, group=record.group, benchmark=record.benchmark, by_size=record.by_size), 0)
+
+
+def declare_metrics(names: Collection[str], lower: Collection[str]) -> Metrics:
+    """The declaration of a harness's metrics, the headline first; only well-known ones are shares.
+
+    Args:
+        names: As results have them, with lm-eval's filter or LightEval's parameters after `,` or `:`.
+        lower: Those for which lower is better.
+    """
+    shares = {name for name in names if name.partition(",")[0].partition(":")[0].removesuffix("_norm") in SHARES}
+    ranges = {name: SHARE if name in shares else UNBOUNDED for name in names}
+    return declare(*names, lower=lower, ranges=ranges)
+
+
+def harness_task(
+    name: str,
+    declared: Metrics,
+    output: str,
+    repo: str,
+    load: Callable[[int], Any],
+    *,
+    group: str = "",
+    by_size: bool = False,
+    shots: int = 0,
+    generation_size: int = -1,
+) -> Task:
+    """A task of another harness for the catalogue.
+
+    Args:
+        name: `HARNESS:NAME`.
+        declared: Its metrics, the headline first.
+        output: What the model does, in the harness's words.
+        repo: The data set of its rows.
+        load: From a number of few-shot examples to the task as LightEval's object.
+        group: The harness's group that averages it, without the harness; "": none.
+        by_size: Whether that average weights tasks by their rows.
+        shots: Few-shot examples where `|k` names no number.
+        generation_size: Maximum of new tokens; -1: nothing is generated.
+    """
+    harness, _, bare = name.partition(":")
+    refuse = partial(_refuse, f"{name} is a task of {harness}")
+    kind = Kind(f"{harness} {output}", output, declared, refuse, tuple, generation_size, load=load)
     return Task(
-        task=f"{harness}:{found.name}",
+        task=name,
         suite=harness,
-        benchmark=found.group or found.name,
-        group=f"{harness}:{found.group or found.name}",
-        subset=found.name,
+        benchmark=group or bare,
+        group=f"{harness}:{group or bare}",
+        subset=bare,
         domain="",
         kind=kind,
         template="",
-        sources=(Source(found.repo, "original", partial(_not_ours, found.name)),),
-        subset_names=(found.name,),
-        language=found.language or "ar",
-        by_size=found.by_size,
-        shots=found.shots,
+        sources=(Source(repo, "original", refuse),),
+        subset_names=(bare,),
+        language="",
+        register="",
+        by_size=by_size,
+        shots=shots,
     )
 
 
-def _not_ours(name: str, *_: Any, **__: Any) -> PreparedRow:
-    raise CulturevalError(f"{name} is another harness's task: its rows and prompts are made by its own code.")
+def with_missing(found: list[Task], missing: Mapping[str, SourceUnavailable]) -> list[Task]:
+    """The tasks of a group with those that have no rows, so that a run names them and its average counts them.
+
+    Args:
+        found: Tasks with rows.
+        missing: `HARNESS:NAME` -> why there are no rows.
+
+    Raises:
+        SourceUnavailable: All are missing.
+    """
+    if not found:
+        raise next(iter(missing.values()))
+    like = found[0]
+    for name, error in missing.items():
+        bare = name.partition(":")[2]
+        kind = replace(like.kind, load=partial(_raise, error))
+        found.append(replace(like, task=name, subset=bare, subset_names=(bare,), kind=kind))
+    return found
 
 
-def rows_report(repo: str, revision: str, docs: Sequence[Doc], few_shot: int, parity: str = "") -> RowsReport:
-    """What results say of the rows of a task, whose hash is that of its finished prompts and choices."""
-    texts = [f"{doc.query}\0{chr(0).join(doc.choices or [])}\0{doc.gold_index}" for doc in docs]
-    return {
-        "source": repo,
-        "form": "original",
-        "revision": revision,
-        "fingerprint": text_hash("\1".join(texts)),
-        "prompt": "published",
-        "parity": parity,
-        "rows": len(docs),
-        "expected_rows": None,
-        "few_shot_rows": few_shot,
-        "skipped_rows": [],
-        "skipped_few_shot_rows": [],
-        "row_counts": {"rows": len(docs), "scored": len(docs)},
-        "notes": [],
-        "caveat": "",
-        "other_data": "",
-    }
+def label_of(package: str, environment: Mapping[str, object]) -> str:
+    """What results say of a prompt: the harness with its version, and the variables that its text depends on."""
+    variables = (f"{name}={value}" for name, value in environment.items())
+    return ", ".join([f"{package} {version(package)}", *variables])
 
 
-class FinishedDocs(LightevalTask):
-    """A task of LightEval whose Docs are finished: prompts with examples, choices, limits and stop strings."""
-
-    def __init__(self, config: HarnessConfig, docs: Sequence[Doc]) -> None:
-        """The task of Docs in the order of their rows."""
-        super().__init__(config)
-        self._docs = list(docs)
-
-    def get_docs(self, max_samples: int | None = None) -> list[Doc]:
-        """The Docs in LightEval's order of rows, so that a limit takes the rows that our own tasks take."""
-        places = list(range(len(self._docs)))
-        random.Random(LIGHTEVAL_SEED).shuffle(places)
-        return [self._docs[place] for place in places[:max_samples]]
+def _raise(error: SourceUnavailable, _: int) -> None:
+    raise error
 
 
-def with_place(doc: Doc, place: str, more: Mapping[str, Any] | None = None) -> Doc:
-    """A Doc that names its row and copy of the data, as those of our own tasks do."""
-    doc.specific = {**(doc.specific or {}), "source_row": place, "form": "original", **(more or {})}
-    return doc
+def _refuse(reason: str, *_: Any, **__: Any) -> PreparedRow:
+    raise CulturevalError(f"{reason}: name it on the command line to read its rows.")

@@ -1,8 +1,10 @@
-"""Tasks of lm-evaluation-harness: its prompts, examples, filters and metrics by its own code, its rows from our root."""
+"""Tasks of lm-evaluation-harness: its own prompts, examples, filters and metrics on rows from the data root."""
 
 import copy
+import inspect
+import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import groupby
@@ -13,139 +15,162 @@ from unittest.mock import patch
 from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc, SamplingMethod
 
-from cultureval.metrics.declared import SHARE, Metrics, Range, declare
+from cultureval.metrics.declared import Metrics
 from cultureval.metrics.lighteval.row_scores import Columns, pass_metrics
-from cultureval.runtime.doc_fields import PAPER
-from cultureval.runtime.errors import CulturevalError, SourceUnavailable, did_you_mean
-from cultureval.tasks.harnesses.foreign import LM_EVAL, FinishedDocs, HarnessConfig, HarnessTask, rows_report, with_place
-from cultureval.tasks.harnesses.local_rows import LocalRows, local_rows
+from cultureval.runtime.errors import CulturevalError, SourceUnavailable, described, did_you_mean
+from cultureval.tasks.harnesses import local_rows as rows_of
+from cultureval.tasks.harnesses.foreign import LM_EVAL, declare_metrics, harness_task, label_of, with_missing
+from cultureval.tasks.harnesses.local_rows import FinishedDocs, HarnessConfig, LocalRows
+from cultureval.tasks.suite import Task
 
 if TYPE_CHECKING:
     from lm_eval.api.group import Group
     from lm_eval.api.instance import Instance
     from lm_eval.api.task import ConfigurableTask
-    from lm_eval.tasks import TaskManager
 
 INSTALL = "pip install 'cultureval[lm-eval]'"
-NEW_TOKENS = 256  # lm-eval's, where a task names no limit
+NEW_TOKENS = 256  # lm-eval's, if a task has no limit
 SEED = 1234  # of lm-eval's few-shot examples
-UNBOUNDED: Range = (float("-inf"), float("inf"))
-SHARES = ("acc", "acc_norm", "acc_bytes", "acc_mutual_info", "exact_match")
+ENVIRONMENT = {"arab_culture": ("COUNTRY", "REGION", "ARABIC")}  # beginning of a name -> what its prompts depend on
+CALLS_OUT = re.compile(r"\b(openai|anthropic|subprocess|multiprocessing)\b|\bexec\(")
+_KEYED = re.compile(r"""^[\s-]*['"]?(?:task|group|tag)['"]?:[ \t]*['"]?([^\s'"#]+)""", re.MULTILINE)
+_LISTED = re.compile(r"""^\s*-\s*['"]?([^\s'":#]+)['"]?\s*$""", re.MULTILINE)
+_GROUP = re.compile(r"""^\s*['"]?group['"]?:[ \t]*['"]?([^\s'"#]+)""", re.MULTILINE)
 
 
-def tasks_of(name: str) -> tuple[list[HarnessTask], list[str]]:
+def tasks_of(name: str) -> list[Task]:
     """The tasks of a task, group or tag of lm-eval.
 
-    Returns:
-        (tasks, missing): the tasks with their rows, and why rows of further tasks of the group are not there.
-
     Raises:
-        CulturevalError: lm-eval is not installed or has no such name, or a task cannot be asked here.
+        SourceUnavailable: None of them has data.
+        CulturevalError: lm-eval is not installed or has no such name, or a task cannot run here.
     """
     try:
-        manager = _manager(name)
-    except ImportError as error:
-        raise CulturevalError(f"lm-eval:{name} needs lm-eval: {INSTALL}.") from error
-    if name not in manager.all_tasks:
-        raise CulturevalError(f"lm-eval has no task {name!r}.{did_you_mean(name, manager.all_tasks)}")
-    with _rows_from_root() as read:
+        import lm_eval.tasks
         from lm_eval.tasks._factory import TaskFactory
-
+    except ImportError as error:
+        raise CulturevalError(f"{LM_EVAL}:{name} needs lm-eval: {INSTALL}.") from error
+    paths = _folders(Path(lm_eval.tasks.__file__).parent, name)
+    manager = lm_eval.tasks.TaskManager(include_path=paths, include_defaults=False)
+    with _rows_from_root() as read:
         factory = manager._factory = _present_tasks(TaskFactory)()
-        loaded: Any = manager.load([name])
-    by_task = {task: group for group in loaded["groups"].values() for task in _tasks_below(group)}
-    found = [_found(task, own, by_task.get(task), read[id(own)]) for task, own in loaded["tasks"].items()]
-    return found, factory.missing
+        try:
+            loaded: Any = manager.load([name])
+        except CulturevalError:
+            raise
+        except Exception as error:  # of the task's own code, or of packages that it needs
+            raise CulturevalError(f"{LM_EVAL}:{name} cannot be loaded: {described(error)}.") from error
+    group = loaded["groups"].get(name)
+    found = [_found(task, own, group, read[id(own)]) for task, own in loaded["tasks"].items()]
+    return with_missing(found, factory.missing)
 
 
-def _tasks_below(group: "Group") -> list[str]:
-    return [task.task_name for task in group.get_all_tasks()]
+def _folders(root: Path, name: str) -> list[str]:
+    """The folders that define a name and the members of its group: the whole index of lm-eval takes a minute.
 
-
-def _manager(name: str) -> "TaskManager":
-    """A manager of the folders that define a name: lm-eval's whole index of 14,000 names takes 40 seconds."""
-    import lm_eval.tasks
-
-    root = Path(lm_eval.tasks.__file__).parent
-    line = re.compile(rf"""^\W*(task|group|tag)['"]?:\s*(-\s*)?['"]?{re.escape(name)}['"]?\s*$""", re.MULTILINE)
+    Raises:
+        CulturevalError: No file has the name.
+    """
     files = (file for file in root.rglob("*") if file.suffix == ".yaml" or file.name.endswith("_yaml"))
-    folders = {file.relative_to(root).parts[0] for file in files if line.search(file.read_text(encoding="utf-8"))}
-    paths = [str(root / folder) for folder in sorted(folders)]
-    return lm_eval.tasks.TaskManager(include_path=paths, include_defaults=not folders)
+    texts = {file: file.read_text(encoding="utf-8") for file in files}
+    folders, known, wanted = set[str](), set[str](), {name}
+    while wanted:
+        known |= wanted
+        near = {file: text for file, text in texts.items() if any(one in text for one in wanted)}
+        keyed = {file for file, text in near.items() if wanted & {*_KEYED.findall(text)}}
+        listed = {file for file, text in near.items() if wanted & {*_LISTED.findall(text)}}  # tags of tasks
+        folders |= {file.relative_to(root).parts[0] for file in keyed or listed}
+        groups = [near[file] for file in keyed if wanted & {*_GROUP.findall(near[file])}]
+        wanted = {one for text in groups for one in [*_KEYED.findall(text), *_LISTED.findall(text)]} - known
+    if not folders:
+        names = {one for text in texts.values() for one in _KEYED.findall(text)}
+        raise CulturevalError(f"lm-eval has no task {name!r}.{did_you_mean(name, names)}")
+    return [str(root / folder) for folder in sorted(folders)]
 
 
 @contextmanager
 def _rows_from_root() -> Iterator[dict[int, LocalRows]]:
-    """A context in which lm-eval's tasks read our data root; gives the rows of each task by its `id`."""
+    """A context in which lm-eval's tasks read our data root and no metric comes from the hub.
+
+    It gives the rows of each task by its `id`.
+    """
     from lm_eval.api.task import ConfigurableTask
 
     read: dict[int, LocalRows] = {}
 
-    def download(task: "ConfigurableTask", dataset_kwargs: Any = None, **_: Any) -> None:
-        config = task.config
-        if callable(config.custom_dataset):
-            raise CulturevalError(f"lm-eval:{config.task} makes its rows by a function: run it with lm-eval.")
+    def download(task: "ConfigurableTask", dataset_kwargs: Mapping[str, Any] | None = None, **_: Any) -> None:
+        config, name = task.config, f"{LM_EVAL}:{task.config.task}"
+        if reason := _refused(task, dataset_kwargs or {}):
+            raise CulturevalError(f"{name} {reason}: run it with lm-eval.")
         examples = task.fewshot_cfg.split
         splits = [config.training_split, config.validation_split, config.test_split, config.fewshot_split, examples]
-        found = local_rows(f"lm-eval:{config.task}", str(task.DATASET_PATH), task.DATASET_NAME, filter(None, splits))
-        task.dataset, read[id(task)] = found.splits, found
+        found = rows_of.local_rows(name, str(task.DATASET_PATH), task.DATASET_NAME, filter(None, splits))
+        named = config.process_docs is not None  # which may drop rows, or change their order
+        task.dataset, read[id(task)] = {split: found.dataset(split, named) for split in found.splits}, found
         if examples and examples not in found.splits and not config.num_fewshot:  # which it reads, but does not show
-            task.dataset[examples] = next(iter(found.splits.values())).select([])
+            task.dataset[examples] = next(iter(task.dataset.values())).select([])
 
-    with patch.object(ConfigurableTask, "download", download):
+    def no_hub(name: str, *_: Any, **__: Any) -> None:
+        raise CulturevalError(f"The metric {name} comes from the hub: run this task with lm-eval.")
+
+    with patch.object(ConfigurableTask, "download", download), patch("evaluate.load", no_hub):
         yield read
 
 
+def _refused(task: "ConfigurableTask", dataset_kwargs: Mapping[str, Any]) -> str:
+    """Why a task does not run here, as the end of a sentence; "" if it does."""
+    config, wanted = task.config, task.config.generation_kwargs or {}
+    functions = [config.process_results, *task._metric_fn_list.values()]
+    modules = {inspect.getmodule(getattr(function, "func", function)) for function in functions if function}
+    code = [inspect.getsource(module) for module in modules if module and not module.__name__.startswith("lm_eval.api")]
+    if getattr(task, "UNSAFE_CODE", False) or any(map(CALLS_OUT.search, code)):
+        return "runs the model's programs outside a sandbox, or asks a judge"
+    if getattr(task, "MULTIMODAL", False):
+        return "has images or sound"
+    if task.OUTPUT_TYPE not in ("multiple_choice", "loglikelihood", "generate_until"):
+        return f"asks for {task.OUTPUT_TYPE}"
+    if (wanted.get("do_sample") and wanted.get("temperature")) or (config.repeats or 1) > 1:
+        return "samples several answers"
+    if config.process_results is None and None in task._metric_fn_list.values():
+        return "has a metric from the hub"
+    if callable(config.custom_dataset):
+        return "makes its rows by a function"
+    return "reads files by their names" if {"data_files", "data_dir"} & {*dataset_kwargs} else ""
+
+
 def _present_tasks(factory: type[Any]) -> type[Any]:
-    """lm-eval's factory of tasks, which leaves out parts of groups without rows and lists them in `missing`."""
+    """lm-eval's factory of tasks; tasks without rows are left out of groups and listed in `missing`."""
     from lm_eval.api.group import Group
 
     class PresentTasks(factory):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
-            self.missing: list[str] = []
+            self.missing: dict[str, SourceUnavailable] = {}
 
         def _build_task(self, entry: Any, overrides: Any) -> Any:
             try:
                 return super()._build_task(entry, overrides)
             except SourceUnavailable as error:
-                self.missing.append(str(error))
+                self.missing[f"{LM_EVAL}:{entry.name}"] = error
                 return Group(f"{entry.name} (no rows)")
 
     return PresentTasks
 
 
-def _found(name: str, task: "ConfigurableTask", group: "Group | None", rows: LocalRows) -> HarnessTask:
-    if reason := _refused(task):
-        raise CulturevalError(f"lm-eval:{name} {reason}: run it with lm-eval.")
-    declared = _declared(name, task)
-    asked = task.OUTPUT_TYPE == "generate_until"
-    about = group.aggregate_metric_list if group is not None and group.aggregate_metric_list else ()
-    return HarnessTask(
-        name,
-        group.name if group is not None else "",
-        any(metric.weight_by_size for metric in about),
+def _found(name: str, task: "ConfigurableTask", group: "Group | None", rows: LocalRows) -> Task:
+    declared, generates = _declared(name, task), task.OUTPUT_TYPE == "generate_until"
+    averages = (group.aggregate_metric_list or ()) if group is not None else ()
+    return harness_task(
+        f"{LM_EVAL}:{name}",
         declared,
         str(task.OUTPUT_TYPE),
         str(task.DATASET_PATH),
-        int(task.config.num_fewshot or 0),
-        _new_tokens(task.config.generation_kwargs) if asked else -1,
         partial(_load, name, task, rows, declared),
+        group=str(group.name) if group is not None and averages else "",
+        by_size=any(metric.weight_by_size for metric in averages),
+        shots=int(task.config.num_fewshot or 0),
+        generation_size=_generation(task.config.generation_kwargs)["max_gen_toks"] if generates else -1,
     )
-
-
-def _refused(task: "ConfigurableTask") -> str:
-    """Why a task cannot be asked here, as the end of a sentence; "" where it can."""
-    wanted = task.config.generation_kwargs or {}
-    if getattr(task, "UNSAFE_CODE", False):
-        return "runs the model's programs outside a sandbox"
-    if getattr(task, "MULTIMODAL", False):
-        return "has images or sound"
-    if task.OUTPUT_TYPE not in ("multiple_choice", "loglikelihood", "generate_until"):
-        return f"asks for {task.OUTPUT_TYPE}"
-    if (wanted.get("do_sample") and wanted.get("temperature")) or (task.config.repeats or 1) > 1:
-        return "samples several answers"
-    return ""
 
 
 def _declared(name: str, task: "ConfigurableTask") -> Metrics:
@@ -156,14 +181,13 @@ def _declared(name: str, task: "ConfigurableTask") -> Metrics:
     """
     from lm_eval.api.metrics import mean
 
-    better = task.higher_is_better()
-    means = [metric for metric, function in task.aggregation().items() if function is mean]
-    names = [_metric_name(metric, ensemble.name) for ensemble in task._filters for metric in means]
+    means = {metric for metric, function in task.aggregation().items() if function is mean}
+    names = {_metric_name(metric, ensemble.name): metric for ensemble in task._filters for metric in task.aggregation()}
+    names = {own: metric for own, metric in names.items() if metric in means}
     if not names:
-        raise CulturevalError(f"lm-eval:{name} has no metric that is a mean of its items: run it with lm-eval.")
-    lower = [own for own in names if not better.get(own.partition(",")[0], True)]
-    ranges = {own: SHARE if own.partition(",")[0] in SHARES else UNBOUNDED for own in names}
-    return declare(*names, lower=lower, ranges=ranges)
+        raise CulturevalError(f"{LM_EVAL}:{name} has no metric that is a mean of its items: run it with lm-eval.")
+    better = task.higher_is_better()
+    return declare_metrics([*names], [own for own, metric in names.items() if not better.get(metric, True)])
 
 
 def _metric_name(metric: str, filter_name: str) -> str:
@@ -171,45 +195,57 @@ def _metric_name(metric: str, filter_name: str) -> str:
     return metric if filter_name == "none" else f"{metric},{filter_name}"
 
 
-def _new_tokens(wanted: dict[str, Any] | None) -> int:
+def _generation(wanted: dict[str, Any] | None) -> dict[str, Any]:
     from lm_eval.models.utils import normalize_gen_kwargs
 
-    return int(normalize_gen_kwargs(dict(wanted or {}), NEW_TOKENS)["max_gen_toks"])
+    return normalize_gen_kwargs(dict(wanted or {}), NEW_TOKENS)
 
 
 def _load(name: str, task: "ConfigurableTask", rows: LocalRows, declared: Metrics, shots: int) -> FinishedDocs:
     """A task with that many examples, as LightEval's object.
 
     Raises:
-        CulturevalError: The task shows a fixed number of examples.
+        CulturevalError: The task has another fixed number of examples, or too few.
     """
     own = _with_shots(name, task, shots)
-    own.build_all_requests(limit=None)
+    try:
+        own.build_all_requests(limit=None)
+    except CulturevalError:
+        raise
+    except Exception as error:  # of the task's own code and templates, on these rows
+        raise CulturevalError(f"{LM_EVAL}:{name}: its code fails on these rows ({described(error)}).") from error
     asked = [list(same) for _, same in groupby(own.instances, key=lambda instance: instance.doc_id)]
-    split = own.config.test_split or own.config.validation_split or own.config.training_split
-    places = rows.places.get(str(split), [])
-    same_rows = own.config.process_docs is None and len(places) == len(asked)
-    docs = [_doc(own, same, places[number] if same_rows else f"{split}:{number}") for number, same in enumerate(asked)]
+    split = str(own.config.test_split or own.config.validation_split or own.config.training_split)
+    docs = [_doc(own, same, _place(same[0], rows.places.get(split, ()), split)) for same in asked]
     requests = {str(same[0].doc_id): same for same in asked}
-    category = SamplingMethod.LOGPROBS if docs[0].choices else SamplingMethod.GENERATIVE
-    metrics = pass_metrics(declared, partial(_scores, own, requests), f"lm-eval {name}", category=category)
+    category = docs[0].sampling_methods[0]
     config = HarnessConfig(
         name=f"{LM_EVAL}:{name}",
         prompt_function=lambda row, task_name=None: None,
         hf_repo=str(own.DATASET_PATH),
         hf_subset=str(own.DATASET_NAME or "default"),
-        metrics=metrics,
+        metrics=pass_metrics(declared, partial(_scores, own, requests), f"{LM_EVAL} {name}", category=category),
         num_fewshots=shots,
         generation_size=docs[0].generation_size,
         stop_sequence=docs[0].stop_sequences,
-        evaluation_splits=[str(split)],
+        evaluation_splits=[split],
         version=own.VERSION or 0,
     )
-    config.rows_report = rows_report(str(own.DATASET_PATH), rows.revision, docs, len(places), PAPER)
+    examples = len(list(own.fewshot_docs())) if shots else len(rows.splits.get(str(own.fewshot_cfg.split), ()))
+    variables = next((names for begin, names in ENVIRONMENT.items() if name.startswith(begin)), ())
+    prompt = label_of("lm_eval", {variable: os.environ.get(variable) == "True" for variable in variables})
+    config.rows_report = rows_of.rows_report(str(own.DATASET_PATH), rows.revision, docs, examples, prompt)
     config.full_name = f"{config.name}|{shots}"
     for doc in docs:
         doc.task_name = config.full_name
     return FinishedDocs(config, docs)
+
+
+def _place(request: "Instance", places: Sequence[str], split: str) -> str:
+    """`file:number` of a request's row; `SPLIT:number` of rows that the task's code makes."""
+    if rows_of.PLACE in request.doc:
+        return str(request.doc[rows_of.PLACE])
+    return places[request.doc_id] if request.doc_id < len(places) else f"{split}:{request.doc_id}"
 
 
 def _with_shots(name: str, task: "ConfigurableTask", shots: int) -> "ConfigurableTask":
@@ -218,8 +254,8 @@ def _with_shots(name: str, task: "ConfigurableTask", shots: int) -> "Configurabl
     own._config, own._instances = copy.copy(task.config), None
     if hasattr(task, "sampler"):
         own.sampler = copy.copy(task.sampler)
-    if shots != (task.config.num_fewshot or 0) and task.config.num_fewshot == 0:
-        raise CulturevalError(f"lm-eval:{name} shows no examples, as its file says: leave |{shots} out.")
+    if shots and task.config.num_fewshot == 0:
+        raise CulturevalError(f"{LM_EVAL}:{name} has no few-shot examples, as its file says: leave |{shots} out.")
     own.set_config("num_fewshot", shots)
     own.set_fewshot_seed(seed=SEED)
     return own
@@ -227,22 +263,21 @@ def _with_shots(name: str, task: "ConfigurableTask", shots: int) -> "Configurabl
 
 def _doc(task: "ConfigurableTask", same: "Sequence[Instance]", place: str) -> Doc:
     """The Doc of the requests of one item: choices after one prompt or several, or one prompt to be answered."""
-    from lm_eval.models.utils import normalize_gen_kwargs
-
-    first = same[0]
+    first, target = same[0], task.doc_to_target(same[0].doc)
+    doc = Doc(query=first.args[0], choices=[], gold_index=0, id=str(first.doc_id))
     if first.request_type == "generate_until":
-        wanted = normalize_gen_kwargs(dict(first.args[1]), NEW_TOKENS)
-        doc = Doc(query=first.args[0], choices=[], gold_index=0, id=str(first.doc_id))
+        wanted = _generation(first.args[1])
+        golds = target if isinstance(target, list) else [target]
+        doc.choices, doc.gold_index = [str(gold) for gold in golds], list(range(len(golds)))
         doc.generation_size, doc.stop_sequences = wanted["max_gen_toks"], list(wanted["until"])
         doc.sampling_methods = [SamplingMethod.GENERATIVE]
-        return with_place(doc, place, {"verbatim": True, "parity": PAPER})
+        return rows_of.with_place(doc, place, {"verbatim": True})
     contexts = [request.args[0] for request in same]
-    target = task.doc_to_target(first.doc)
-    gold = target if isinstance(target, int) and 0 <= target < len(same) else 0
-    doc = Doc(query=contexts[0], choices=[request.args[1] for request in same], gold_index=gold, id=str(first.doc_id))
+    doc.choices = [request.args[1] for request in same]
+    doc.gold_index = target if isinstance(target, int) and 0 <= target < len(same) else 0
     doc.sampling_methods = [SamplingMethod.LOGPROBS]
     several = {"contexts": contexts} if len(set(contexts)) > 1 else {}
-    return with_place(doc, place, {"verbatim": True, "parity": PAPER, **several})
+    return rows_of.with_place(doc, place, {"verbatim": True, **several})
 
 
 def _scores(
