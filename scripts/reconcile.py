@@ -30,15 +30,11 @@ def reconcile(
     items: Annotated[int, typer.Option(min=0, help="Show at most this many rows on which forms differ.")] = 0,
     model_args: ModelArgs = None,
     output_dir: OutputDir = "results",
-    resume: Annotated[
-        bool | None, typer.Option("--resume/--no-resume", help="Reuse answers of an interrupted run.")
-    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The tables as one JSON document.")] = False,
 ) -> None:
     """Scores a model as each board does, on the same rows. Example: cultureval reconcile Qwen/Qwen3-8B ArabicMMLU"""
     wrong = ProblemList()
-    own = {"data_root": data, "form": "original", "resume": resume}
-    settings = evaluation_settings(wrong, model_args, None, **own)
+    settings = evaluation_settings(wrong, model_args, None, data_root=data, form="original")
     wrong.raise_if_any()
     if problem := go_offline_if_unreachable():
         print_note(f"the hub does not answer ({problem}); models and data come from folders and the cache.")

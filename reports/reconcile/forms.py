@@ -16,16 +16,7 @@ from cultureval.tasks.suite import SCORE
 
 FORMS = Path(__file__).with_name("forms.csv")
 PUBLISHED = Path(__file__).with_name("published.csv")
-FACTORS = {  # columns in which forms differ -> what a sentence calls them
-    "labels": "letters or texts as labels",
-    "alphabet": "the alphabet of the labels",
-    "language": "the language of the instruction",
-    "context": "the context",
-    "shots": "the number of examples",
-    "scoring": "log-likelihoods or replies",
-    "normalisation": "the normalisation",
-    "template": "the template",
-}
+FACTORS = ("labels", "alphabet", "language", "context", "shots", "scoring", "normalisation", "template")  # may differ
 GENERATED = "generated"
 Form = Mapping[str, str]  # a row of `forms.csv`, whose comments explain the columns
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from itertools import combinations
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,102 +19,67 @@ if TYPE_CHECKING:
     import pandas
 
 FIELDS = ["item", "cluster", "score", "unread", "options"]
+GUESS = ""  # stands for a model that guesses
 
 
-class Measured(NamedTuple):
-    """A form on the shared rows; all numbers are shares but the published one, in percent.
+def reconcile(run: Run, plan: Plan) -> dict[str, Any]:
+    """The forms of a benchmark in a finished run, on the rows that all of them share. All scores are shares.
 
-    Attributes:
-        score: By the form's average, micro or macro; None where no row has a score. `other`: by the other average.
-        chance: The score that guessing gives; nan where the number of options is unknown.
-        unread: Share of replies without a readable answer; None for log-likelihoods.
-        published: The published score of a model of this name, and its source.
-    """
-
-    form: Form
-    score: Score | None
-    other: Score | None
-    chance: float
-    unread: float | None
-    published: tuple[float, str] | None
-
-    @property
-    def mark(self) -> str:
-        """`at chance` or `below chance` if the 95% interval says so; else ""."""
-        score = self.score
-        if score is None or score.low is None or score.high is None or not score.low <= self.chance:
-            return ""
-        return "at chance" if score.high >= self.chance else "below chance"
-
-
-class Gap(NamedTuple):
-    """A difference on the same rows, of two forms or of the means of two parts of the forms.
-
-    Attributes:
-        higher: A form, or what the forms of a part have in common (a value of `factors`); so is `lower`.
-        pair: The difference, over all rows.
-        p_holm: Of two forms: the p-value by Holm among those of all pairs.
-        factors: Of parts: the factors that divide the forms in this way.
-        share: Of parts: share of the variance between forms that they explain, adjusted for their number.
-    """
-
-    higher: str
-    lower: str
-    pair: Pair
-    p_holm: float | None = None
-    factors: tuple[str, ...] = ()
-    share: float | None = None
-
-
-class Reconciled(NamedTuple):
-    """A benchmark.
-
-    Attributes:
-        gaps: Of each two forms, the largest first.
-        factors: Of parts of the forms, those first that explain most; [] where every factor divides them one by one.
-        items: Names of the shared rows: task and item of the first form.
-        right: [rows, forms] the rows' scores; nan: no score.
-        not_run: Form -> reason.
-    """
-
-    benchmark: str
-    forms: list[Measured]
-    gaps: list[Gap]
-    factors: list[Gap]
-    items: list[str]
-    right: Floats
-    not_run: dict[str, str]
-
-
-def reconcile(run: Run, plan: Plan) -> Reconciled:
-    """The forms of a benchmark in a finished run, on the rows that all of them share.
+    Returns:
+        `benchmark`; `rows`, their number; `forms`, each with its columns of `forms.csv` and the fields of `_measured`;
+        `differences` of each two forms, the largest first, with p-values by Holm among all pairs; `factors`, those
+        first that explain most (`_factors`); `items`, the rows on which forms differ most first; `not_run`: form ->
+        reason.
 
     Raises:
         CulturevalError: Fewer than two forms were run on the same rows.
     """
     tables, lost = _shared({name: _rows_of(run, plan.forms[name], tasks) for name, tasks in plan.tasks.items()})
     plan.require_two(tables, not_run := plan.not_run | lost)
-    right = np.column_stack([table["score"] for table in tables.values()])
-    own = plan.tasks[next(iter(tables))]  # the first form's tasks stand for all, with the range of their metric
-    metric = _metric(run, next(iter(own.values())), plan.forms[next(iter(tables))]["metric"])
-    subsets = next(iter(tables.values())).index.get_level_values("subset")
-    macro = _rows(tables, [own[subset] for subset in subsets], metric)
-    micro = _rows(tables, [own[subsets[0]]] * len(subsets), metric)
-    scores = {name: _scores(rows, tables, right) for name, rows in (("micro", micro), ("macro", macro))}
-    guess = _guesses(list(tables.values()))
-    chance = {"micro": guess.mean(), "macro": guess.groupby(level="subset").mean().mean()}
-    forms = []
-    for name, table in tables.items():
-        form = plan.forms[name]
-        average, other = ("micro", "macro") if form["average"] == "micro" else ("macro", "micro")
-        unread = float(table["unread"].mean()) if form["unread"] else None
-        found = published_score(form, run.model, next(iter(plan.tasks[name].values())))
-        forms.append(Measured(form, scores[average].get(name), scores[other].get(name), chance[average], unread, found))
-    used = [measured.form for measured in forms]
-    items = list(next(iter(tables.values()))["item"])
-    return Reconciled(
-        plan.benchmark, forms, _gaps(micro, used, right), _factors(micro, used, right), items, right, not_run
-    )
+    (first, table), forms = next(iter(tables.items())), [plan.forms[name] for name in tables]
+    own, subsets = plan.tasks[first], table.index.get_level_values("subset")  # its tasks give the metric's range
+    metric = _metric(run, own[subsets[0]], plan.forms[first]["metric"])
+    whole = _rows(tables, [own[subsets[0]]] * len(table), metric)
+    columns = {name: table["score"].to_numpy() for name, table in tables.items()}
+    rows = {"micro": whole, "macro": _rows(tables, [own[subset] for subset in subsets], metric)}
+    scores = {name: _scores(rows[name], columns | {GUESS: _guesses(tables)}) for name in rows}
+    return {
+        "benchmark": plan.benchmark,
+        "rows": len(table),
+        "forms": [_measured(run, plan, form, scores, tables[form["form"]]["unread"]) for form in forms],
+        "differences": _differences(whole, columns),
+        "factors": _factors(whole, forms, np.column_stack(list(columns.values()))),
+        "items": _items(list(table["item"]), columns),
+        "not_run": not_run,
+    }
+
+
+def _measured(
+    run: Run, plan: Plan, form: Form, scores: Mapping[str, Mapping[str, Score]], unread: "pandas.Series"
+) -> dict[str, Any]:
+    """A form with its score, by its average (None where no row has a score) and by the other one; chance; `mark`.
+
+    The mark is `at chance` or `below chance` if the 95% interval says so. `unread` is the share of replies without a
+    readable answer. The published score of a model of this name is in percent.
+    """
+    name, average = form["form"], form["average"]
+    (other,) = (found.get(name) for of, found in scores.items() if of != average)
+    score, guess = scores[average].get(name), scores[average].get(GUESS)
+    chance = guess.value if guess else None
+    mark = ""
+    if score and chance is not None and score.low is not None and score.high is not None and score.low <= chance:
+        mark = "at chance" if score.high >= chance else "below chance"
+    published, source = published_score(form, run.model, next(iter(plan.tasks[name].values()))) or (None, "")
+    return {
+        **form,
+        **{field: score and getattr(score, field) for field in ("value", "error", "low", "high", "n", "asked")},
+        "other_average": other and other.value,
+        "chance": chance,
+        "mark": mark,
+        "unread": float(unread.mean()) if form["unread"] else None,
+        "published": published,
+        "source": source,
+    }
 
 
 def _rows_of(run: Run, form: Form, tasks: Mapping[str, str]) -> "pandas.DataFrame":
@@ -176,11 +141,10 @@ def _frame(rows: "pandas.DataFrame", scores: Mapping[str, Floats]) -> "pandas.Da
     return pandas.concat(frames, ignore_index=True)[COLUMNS].astype(dict.fromkeys(NAMED, "category"))
 
 
-def _scores(rows: "pandas.DataFrame", names: Mapping[str, object], right: Floats) -> dict[str, Score]:
-    """The mean of the rows' tasks, by form."""
+def _scores(rows: "pandas.DataFrame", columns: Mapping[str, Floats]) -> dict[str, Score]:
+    """The mean of the rows' tasks, of each column of scores."""
     tasks, metric = list(dict.fromkeys(rows["task"])), rows["metric"][0]
-    parts = {(task, metric): 1 / len(tasks) for task in tasks}
-    return mean(_frame(rows, dict(zip(names, right.T, strict=True))), parts)
+    return mean(_frame(rows, columns), {(task, metric): 1 / len(tasks) for task in tasks})
 
 
 def _difference(rows: "pandas.DataFrame", high: Floats, low: Floats) -> Pair | None:
@@ -189,25 +153,33 @@ def _difference(rows: "pandas.DataFrame", high: Floats, low: Floats) -> Pair | N
     return pair(_frame(rows, {"high": high, "low": low}), "high", "low", {place: 1.0})
 
 
-def _guesses(tables: Sequence["pandas.DataFrame"]) -> "pandas.Series":
+def _guesses(tables: Mapping[str, "pandas.DataFrame"]) -> Floats:
     """1/k of each row with k options; nan if no form has the options."""
-    known = next((table["options"] for table in tables if (table["options"] > 1).all()), None)
-    return tables[0]["score"] * np.nan if known is None else 1 / known.astype(float)
+    options = [table["options"].to_numpy() for table in tables.values() if (table["options"] > 1).all()]
+    return 1 / options[0] if options else np.full(len(next(iter(tables.values()))), np.nan)
 
 
-def _gaps(rows: "pandas.DataFrame", forms: Sequence[Form], right: Floats) -> list[Gap]:
+def _differences(rows: "pandas.DataFrame", columns: Mapping[str, Floats]) -> list[dict[str, Any]]:
     found = []
-    for one, two in combinations(range(len(forms)), 2):
-        high, low = (one, two) if np.nansum(right[:, one] - right[:, two]) >= 0 else (two, one)
-        if difference := _difference(rows, right[:, high], right[:, low]):
-            found.append(Gap(forms[high]["form"], forms[low]["form"], difference))
-    adjusted = holm([gap.pair.p for gap in found])
-    gaps = [gap._replace(p_holm=p_holm) for gap, p_holm in zip(found, adjusted, strict=True)]
-    return sorted(gaps, key=lambda gap: -gap.pair.difference)
+    for pair_of_forms in combinations(columns, 2):
+        low, high = sorted(pair_of_forms, key=lambda name: float(np.nansum(columns[name])))
+        if difference := _difference(rows, columns[high], columns[low]):
+            found.append({"higher": high, "lower": low, **difference._asdict()})
+    for record, p_holm in zip(found, holm([record["p"] for record in found]), strict=True):
+        record["p_holm"] = p_holm
+    return sorted(found, key=lambda record: -record["difference"])
 
 
-def _factors(rows: "pandas.DataFrame", forms: Sequence[Form], right: Floats) -> list[Gap]:
-    """The differences of the highest and the lowest part, for each division into fewer parts than forms."""
+def _factors(rows: "pandas.DataFrame", forms: Sequence[Form], right: Floats) -> list[dict[str, Any]]:
+    """What divides the forms into fewer parts than forms: the difference of the parts with highest and lowest mean.
+
+    Args:
+        right: [rows, forms] scores.
+
+    Returns:
+        For each division `factors`, `share` (of the variance between forms that it explains, adjusted for the number
+        of its parts), `higher` and `lower` (values of the first factor), and the fields of `Pair`.
+    """
     divisions: dict[tuple[int, ...], list[str]] = {}
     for factor in FACTORS:
         values = [form[factor] for form in forms]
@@ -221,8 +193,14 @@ def _factors(rows: "pandas.DataFrame", forms: Sequence[Form], right: Floats) -> 
         within = float(np.square(scores - [means[part] for part in division]).sum())
         share = 1 - within / total * (len(forms) - 1) / (len(forms) - len(means))
         high, low = max(means, key=means.__getitem__), min(means, key=means.__getitem__)
-        values = [right[:, part_of == part].mean(axis=1) for part in (high, low)]
-        if difference := _difference(rows, *values):
-            names = (forms[part][factors[0]] for part in (high, low))
-            found.append(Gap(*names, difference, None, tuple(factors), share))
-    return sorted(found, key=lambda gap: -(gap.share or 0.0))
+        difference = _difference(rows, *(right[:, part_of == part].mean(axis=1) for part in (high, low)))
+        names = {"higher": forms[high][factors[0]], "lower": forms[low][factors[0]]}
+        found.append({"factors": factors, "share": share, **names, **(difference._asdict() if difference else {})})
+    return sorted(found, key=lambda record: -record["share"])
+
+
+def _items(names: Sequence[str], columns: Mapping[str, Floats]) -> list[dict[str, Any]]:
+    """The rows on which forms differ, those first on which they differ most: `item`, and each form's score."""
+    spread = np.nanstd(np.column_stack(list(columns.values())), axis=1)
+    order = [row for row in np.argsort(-spread, kind="stable") if spread[row] > 0]
+    return [{"item": names[row]} | {name: float(scores[row]) for name, scores in columns.items()} for row in order]
