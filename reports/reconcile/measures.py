@@ -196,7 +196,7 @@ def _factors(rows: "pandas.DataFrame", forms: Sequence[Form], right: Floats) -> 
         difference = _difference(rows, *(right[:, part_of == part].mean(axis=1) for part in (high, low)))
         names = {"higher": forms[high][factors[0]], "lower": forms[low][factors[0]]}
         found.append({"factors": factors, "share": share, **names, **(difference._asdict() if difference else {})})
-    return sorted(found, key=lambda record: -record["share"])
+    return sorted(found, key=lambda record: -round(record["share"], 9))  # equal ones in the order of `FACTORS`
 
 
 def _items(names: Sequence[str], columns: Mapping[str, Floats]) -> list[dict[str, Any]]:
