@@ -1,6 +1,5 @@
 """`cultureval reconcile`: one model in the forms of all boards, on the same rows."""
 
-import json
 from functools import partial
 from typing import Annotated
 
@@ -15,14 +14,13 @@ from cultureval.scripts.evaluate import ModelArgs
 from cultureval.scripts.options import Data, OutputDir
 from cultureval.tasks.options import evaluation_settings
 
-Model = Annotated[str, typer.Argument(metavar="MODEL", help="As of `cultureval eval`.")]
 Benchmarks = Annotated[
     list[str] | None, typer.Argument(metavar="[BENCHMARK...]", help="ArabicMMLU, CMMLU, ...; default: all with data.")
 ]
 
 
 def reconcile(
-    model: Model,
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="As of `cultureval eval`.")],
     benchmarks: Benchmarks = None,
     data: Data = None,
     limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="At most N rows of each task.")] = None,
@@ -42,19 +40,14 @@ def reconcile(
     from cultureval.reports.evaluation import evaluate_tasks
     from cultureval.reports.reconcile.forms import plans_of
     from cultureval.reports.reconcile.measures import reconcile as reconciled
-    from cultureval.reports.reconcile.report import document, text_of, write_files
+    from cultureval.reports.reconcile.report import as_data, text_of, write_files
 
     with use_settings(settings):
         plans = plans_of(benchmarks or [], generated)
-        names = [name for plan in plans for name in plan.names]
+        names = [name for plan in plans for form in plan.tasks for name in plan.forms[form]["tasks"].split()]
         saved = evaluate_tasks(model, partial(check_model, model), names, limit, output_dir, Saving(), True)
         found = [reconciled(saved.run, plan) for plan in plans]
         folder = write_files(saved.run, found)
-    text = (
-        json.dumps(document(saved.run, found), ensure_ascii=False, indent=2)
-        if as_json
-        else text_of(saved.run, found, items)
-    )
-    print_result(text, folder)
+    print_result(as_data(saved.run, found).rstrip() if as_json else text_of(saved.run, found, items), folder)
     if saved.problems:
         raise CulturevalError(f"Results and details are saved, but {'; '.join(saved.problems)}.")

@@ -35,11 +35,6 @@ class Plan(NamedTuple):
     tasks: dict[str, dict[str, str]]
     not_run: dict[str, str]
 
-    @property
-    def names(self) -> list[str]:
-        """What is evaluated: groups and tasks."""
-        return list(dict.fromkeys(name for form in self.tasks for name in self.forms[form]["tasks"].split()))
-
     def require_two(self, run: Mapping[str, object], not_run: Mapping[str, str]) -> None:
         """Raises a CulturevalError with the reasons where fewer than two forms are run."""
         if len(run) < 2:

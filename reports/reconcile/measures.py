@@ -10,7 +10,7 @@ import numpy as np
 from cultureval.metrics.statistics import TINY, Floats, holm
 from cultureval.reports.reconcile.forms import FACTORS, Form, Plan, published_score
 from cultureval.runs.files import read_details
-from cultureval.runs.frame import COLUMNS, NAMED, leaf
+from cultureval.runs.frame import COLUMNS, NAMED
 from cultureval.runs.loading import Run
 from cultureval.runs.pairs import Pair, pair
 from cultureval.runs.scores import Score, mean
@@ -90,18 +90,19 @@ def _rows_of(run: Run, form: Form, tasks: Mapping[str, str]) -> "pandas.DataFram
     for subset, task in tasks.items():
         if task not in run.details or task in run.unverified:
             continue
-        details = read_details(run.details[task], ["doc.specific.source_row", "doc.choices"])
+        source = run.record.tasks[task].source
+        docs = read_details(run.details[task], ["doc.specific.source_row", "doc.choices"])["doc"].to_pylist()
         of_task = run.items[(run.items["task"] == task).to_numpy()]
         scored = of_task[(of_task["metric"] == _metric(run, task, form["metric"])).to_numpy()]
-        unread = of_task["num"][(of_task["metric"] == form["unread"]).to_numpy()]
+        unread = of_task["num"][(of_task["metric"] == form["unread"]).to_numpy()].to_numpy()
         fields = {
             "subset": subset,
-            "place": leaf(details, "doc.specific.source_row").to_pylist(),
+            "place": [f"{source} {doc['specific']['source_row']}" for doc in docs],
             "item": [f"{task}, {item}" for item in scored["item"]],
             "cluster": scored["cluster"].to_numpy(),
             "score": (scored["num"] / scored["den"]).to_numpy(),
-            "unread": unread.to_numpy() if form["unread"] else np.nan,
-            "options": [len(choices) for choices in leaf(details, "doc.choices").to_pylist()],
+            "unread": unread if form["unread"] else np.nan,
+            "options": [len(doc["choices"]) for doc in docs],
         }
         parts.append(pandas.DataFrame(fields).astype({"cluster": object}))
     table = pandas.concat(parts[1:] or parts, ignore_index=True).set_index(["subset", "place"])
@@ -117,9 +118,7 @@ def _shared(tables: Mapping[str, "pandas.DataFrame"]) -> tuple[dict[str, "pandas
     """The rows that all forms share, in one order; and why forms are left out."""
     first = next((table.index for table in tables.values() if len(table)), None)
     kept = {name: table for name, table in tables.items() if first is not None and table.index.isin(first).any()}
-    left_out = dict.fromkeys(
-        tables.keys() - kept.keys(), "its rows were left out, or have no counterpart in other forms."
-    )
+    left_out = dict.fromkeys(tables.keys() - kept.keys(), "no row of it was run that other forms have.")
     shared = reduce(lambda one, two: one.intersection(two), [table.index for table in kept.values()]) if kept else ()
     return {name: table.loc[shared] for name, table in kept.items() if len(shared)}, left_out
 

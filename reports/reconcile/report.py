@@ -1,11 +1,10 @@
 """`cultureval reconcile`: the table of forms and what explains its spread, as text, Markdown, CSV and JSON."""
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cultureval.reports.leaderboard.exports import escaped_markdown
+from cultureval.reports.leaderboard.exports import as_json, escaped_markdown
 from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runs.loading import Run
 from cultureval.runtime.csv_files import write_csv
@@ -96,10 +95,10 @@ def _above(gap: Found) -> str:
     return f"{gap['higher']} is {number} [{low}, {high}] points above {gap['lower']}"
 
 
-def document(run: Run, found: Sequence[Found]) -> dict[str, Any]:
-    """The tables as data for JSON, without items."""
+def as_data(run: Run, found: Sequence[Found]) -> str:
+    """The tables as JSON, without items."""
     parts = [{name: one[name] for name in one if name != "items"} | {"sentences": [*sentences(one)]} for one in found]
-    return without_nan({"model": run.model, "date": run.date, "benchmarks": parts})
+    return as_json(without_nan({"model": run.model, "date": run.date, "benchmarks": parts}))
 
 
 def as_markdown(run: Run, found: Found) -> str:
@@ -116,8 +115,7 @@ def write_files(run: Run, found: Sequence[Found]) -> Path:
     for one in found:
         file = folder / one["benchmark"]
         write_atomically(file.with_suffix(".md"), as_markdown(run, one).encode())
-        text = json.dumps(document(run, [one]), ensure_ascii=False, indent=1)
-        write_atomically(file.with_suffix(".json"), f"{text}\n".encode())
+        write_atomically(file.with_suffix(".json"), as_data(run, [one]).encode())
         write_csv(file.with_suffix(".csv"), without_nan(list(one["forms"])))
         write_csv(folder / f"{file.name}-items.csv", one["items"])
     return folder

@@ -106,8 +106,8 @@ def test_a_model_that_reads_latin_labels_alone_is_at_chance_in_the_arabic_forms_
 def test_what_cannot_be_compared_is_refused_with_its_reason(tmp_path, refusal, some_forms):
     write_rows(tmp_path / "data", "Driving Test", "ABCD")
     assert "'xmmlu'" in refusal("reconcile", "model", "xmmlu") and "CMMLU" in refusal("reconcile", "model", "xmmlu")
-    told = refusal("reconcile", "model", "aratrust", "--data", "data", HF_HUB_OFFLINE="1")
-    assert "fewer than two forms" in told and "OALL: lighteval:aratrust" in told
+    told = refusal("reconcile", "model", "exams", "--data", "data", HF_HUB_OFFLINE="1")
+    assert "fewer than two forms" in told and "OALL: lighteval:arabic_exams" in told
     some_forms("lm-eval", "QIMMA, generated")
     told = refusal("reconcile", "model", "arabicmmlu", "--data", "data", HF_HUB_OFFLINE="1")
     assert "fewer than two forms" in told and "add --generated" in told
