@@ -14,14 +14,12 @@ from cultureval.scripts.evaluate import ModelArgs
 from cultureval.scripts.options import Data, OutputDir
 from cultureval.tasks.options import evaluation_settings
 
-Benchmarks = Annotated[
-    list[str] | None, typer.Argument(metavar="[BENCHMARK...]", help="ArabicMMLU, CMMLU, ...; default: all with data.")
-]
-
 
 def reconcile(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="As of `cultureval eval`.")],
-    benchmarks: Benchmarks = None,
+    benchmarks: Annotated[
+        list[str] | None, typer.Argument(metavar="[BENCHMARK...]", help="ArabicMMLU, ...; default: all with data.")
+    ] = None,
     data: Data = None,
     limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="At most N rows of each task.")] = None,
     generated: Annotated[bool, typer.Option("--generated", help="Run forms that generate replies, too.")] = False,

@@ -17,7 +17,6 @@ from cultureval.tasks.suite import SCORE
 FORMS = Path(__file__).with_name("forms.csv")
 PUBLISHED = Path(__file__).with_name("published.csv")
 FACTORS = ("labels", "alphabet", "language", "context", "shots", "scoring", "normalisation", "template")  # may differ
-GENERATED = "generated"
 Form = Mapping[str, str]  # a row of `forms.csv`, whose comments explain the columns
 
 
@@ -70,7 +69,7 @@ def plans_of(names: Sequence[str], generated: bool) -> list[Plan]:
 def _plan(benchmark: str, forms: Sequence[Form], generated: bool) -> Plan:
     plan, named = Plan(benchmark, {form["form"]: form for form in forms}, {}, {}), cache(tasks_named)
     for name, form in plan.forms.items():
-        if form["scoring"] == GENERATED and not generated:
+        if form["scoring"] == "generated" and not generated:
             plan.not_run[name] = "it generates replies: add --generated."
             continue
         try:
@@ -114,9 +113,8 @@ def published_score(form: Form, model: str, task: str) -> tuple[float, str] | No
         task: One of the form's tasks, whose suite may have a paper's table.
     """
     for row in published_rows(PUBLISHED):
-        if (row["benchmark"], row["form"]) == (form["benchmark"], form["form"]) and published_model(
-            model, [row["model"]]
-        ):
+        same = all(row[name] == form[name] for name in ("benchmark", "form"))
+        if same and published_model(model, [row["model"]]):
             return float(row["score"]), row["source"]
     known = known_task(task)
     tables = published(known.suite) if known and form["boards"] else {}

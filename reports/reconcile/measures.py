@@ -34,8 +34,10 @@ def reconcile(run: Run, plan: Plan) -> dict[str, Any]:
     Raises:
         CulturevalError: Fewer than two forms were run on the same rows.
     """
-    tables, lost = _shared({name: _rows_of(run, plan.forms[name], tasks) for name, tasks in plan.tasks.items()})
-    plan.require_two(tables, not_run := plan.not_run | lost)
+    tables = _shared({name: _rows_of(run, plan.forms[name], tasks) for name, tasks in plan.tasks.items()})
+    reason = "no row of it was run that the other forms have."
+    not_run = plan.not_run | {name: reason for name in plan.tasks if name not in tables}
+    plan.require_two(tables, not_run)
     (first, table), forms = next(iter(tables.items())), [plan.forms[name] for name in tables]
     own, subsets = plan.tasks[first], table.index.get_level_values("subset")  # its tasks give the metric's range
     metric = _metric(run, own[subsets[0]], plan.forms[first]["metric"])
@@ -114,13 +116,12 @@ def _metric(run: Run, task: str, name: str) -> str:
     return next((known for known in run.scores[task] if known.partition(":")[0] == name), name)
 
 
-def _shared(tables: Mapping[str, "pandas.DataFrame"]) -> tuple[dict[str, "pandas.DataFrame"], dict[str, str]]:
-    """The rows that all forms share, in one order; and why forms are left out."""
+def _shared(tables: Mapping[str, "pandas.DataFrame"]) -> dict[str, "pandas.DataFrame"]:
+    """The rows that all forms share, in one order; forms without a row of the first form are left out."""
     first = next((table.index for table in tables.values() if len(table)), None)
     kept = {name: table for name, table in tables.items() if first is not None and table.index.isin(first).any()}
-    left_out = dict.fromkeys(tables.keys() - kept.keys(), "no row of it was run that other forms have.")
     shared = reduce(lambda one, two: one.intersection(two), [table.index for table in kept.values()]) if kept else ()
-    return {name: table.loc[shared] for name, table in kept.items() if len(shared)}, left_out
+    return {name: table.loc[shared] for name, table in kept.items() if len(shared)}
 
 
 def _rows(tables: Mapping[str, "pandas.DataFrame"], tasks: Sequence[str], metric: str) -> "pandas.DataFrame":
@@ -142,14 +143,14 @@ def _frame(rows: "pandas.DataFrame", scores: Mapping[str, Floats]) -> "pandas.Da
 
 def _scores(rows: "pandas.DataFrame", columns: Mapping[str, Floats]) -> dict[str, Score]:
     """The mean of the rows' tasks, of each column of scores."""
-    tasks, metric = list(dict.fromkeys(rows["task"])), rows["metric"][0]
-    return mean(_frame(rows, columns), {(task, metric): 1 / len(tasks) for task in tasks})
+    tasks = rows["task"].unique()
+    return mean(_frame(rows, columns), {(task, rows["metric"][0]): 1 / len(tasks) for task in tasks})
 
 
 def _difference(rows: "pandas.DataFrame", high: Floats, low: Floats) -> Pair | None:
     """The difference of two lists of scores of the rows."""
-    place = (rows["task"][0], rows["metric"][0])
-    return pair(_frame(rows, {"high": high, "low": low}), "high", "low", {place: 1.0})
+    frame = _frame(rows, {"high": high, "low": low})
+    return pair(frame, "high", "low", {(rows["task"][0], rows["metric"][0]): 1.0})
 
 
 def _guesses(tables: Mapping[str, "pandas.DataFrame"]) -> Floats:

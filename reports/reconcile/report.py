@@ -13,7 +13,6 @@ from cultureval.runtime.errors import counted, escaped
 from cultureval.runtime.printing import wrapped
 from cultureval.runtime.rounding import printed_or_na, without_nan
 
-LEVEL = 0.05
 TRAITS = ("language", "context", "shots", "scoring", "normalisation", "template", "average")
 NUMBERS = ("score", "n", "unread", "published", "difference")
 Found = Mapping[str, Any]  # what `measures.reconcile` returns
@@ -34,8 +33,7 @@ def text_of(run: Run, found: Sequence[Found], most_items: int = 0) -> str:
 
 
 def _title(run: Run, found: Found) -> str:
-    limits = sorted({task.limit for task in run.record.tasks.values() if task.limit is not None})
-    limit = f" (--limit {limits[0]})" if limits else ""
+    limit = "".join(sorted({f" (--limit {task.limit})" for task in run.record.tasks.values() if task.limit}))
     return f"{run.name}, {found['benchmark']}: percent, on the {counted(found['rows'], 'row')} of all forms{limit}"
 
 
@@ -75,7 +73,7 @@ def sentences(found: Found) -> Iterable[str]:
     if widest:
         p_value = f"p {widest['p_holm']:.2g} by Holm for {counted(len(found['differences']), 'pair')}"
         yield f"Spread: {_above(widest)}, over the same rows ({p_value})."
-    if widest is None or widest["p_holm"] > LEVEL:
+    if widest is None or widest["p_holm"] > 0.05:
         yield "No two forms differ by more than chance, so there is nothing to explain."
     elif not found["factors"]:
         yield "Every factor differs between all forms, so that none can be singled out."
