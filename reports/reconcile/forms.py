@@ -93,7 +93,7 @@ def _subset(form: Form, task: str) -> str | None:
 
 
 def _require_rows(tasks: Sequence[str]) -> None:
-    """Raises a CulturevalError if no task has rows, or one too few examples; harnesses' names imply rows."""
+    """Raises a CulturevalError if no task has rows, or one too few examples; a task that is loaded has rows."""
     absent: list[SourceUnavailable] = []
     for task in tasks:
         known, shots = all_tasks()[name_and_shots(task)[0]], int(name_and_shots(task)[1])

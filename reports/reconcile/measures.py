@@ -35,8 +35,7 @@ def reconcile(run: Run, plan: Plan) -> dict[str, Any]:
         CulturevalError: Fewer than two forms were run on the same rows.
     """
     tables = _shared({name: _rows_of(run, plan.forms[name], tasks) for name, tasks in plan.tasks.items()})
-    reason = "no row of it was run that the other forms have."
-    not_run = plan.not_run | {name: reason for name in plan.tasks if name not in tables}
+    not_run = plan.not_run | dict.fromkeys(plan.tasks.keys() - tables.keys(), "no row of all forms was run.")
     plan.require_two(tables, not_run)
     (first, table), forms = next(iter(tables.items())), [plan.forms[name] for name in tables]
     own, subsets = plan.tasks[first], table.index.get_level_values("subset")  # its tasks give the metric's range

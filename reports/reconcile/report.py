@@ -71,8 +71,8 @@ def sentences(found: Found) -> Iterable[str]:
     """The spread of the forms, what explains it, what the average changes, and the forms that were not run."""
     widest = next(iter(found["differences"]), None)
     if widest:
-        p_value = f"p {widest['p_holm']:.2g} by Holm for {counted(len(found['differences']), 'pair')}"
-        yield f"Spread: {_above(widest)}, over the same rows ({p_value})."
+        pairs = counted(len(found["differences"]), "pair")
+        yield f"Spread: {_above(widest)}, over the same rows (p {widest['p_holm']:.2g} by Holm for {pairs})."
     if widest is None or widest["p_holm"] > 0.05:
         yield "No two forms differ by more than chance, so there is nothing to explain."
     elif not found["factors"]:
