@@ -17,7 +17,7 @@ from cultureval.runs.recording import record_of
 from cultureval.runs.scores import Score, task_scores
 from cultureval.runtime.rounding import without_nan
 from cultureval.runtime.saving import summary_file
-from cultureval.tasks.catalogue import OVERALL, is_gated, means_of_subsets, mixed_averages, name_and_shots
+from cultureval.tasks.catalogue import OVERALL, is_gated, known_task, means_of_subsets, mixed_averages, name_and_shots
 from cultureval.tasks.running import FinishedRun
 
 if TYPE_CHECKING:
@@ -111,6 +111,11 @@ def complete_results(run: FinishedRun, record: RunRecord) -> None:
     """
     tracker: Any = run.tracker  # ours has `sections` and `withheld`
     scores = tracker.metrics_logger.metric_aggregated
+    for name in scores:  # LightEval's average of a harness's tasks gives each the metrics of all, as 0
+        if (task := known_task(name)) and task.kind.load:
+            scores[name] = {
+                key: score for key, score in scores[name].items() if key.removesuffix("_stderr") in task.metrics
+            }
     scores.update(without_nan({**scores, **means_of_subsets(scores)}))
     ours = len(record.tasks) == len(run.tasks)
     for name in mixed_averages(scores):

@@ -27,6 +27,7 @@ from cultureval.tasks.harnesses.local_rows import HarnessConfig, LocalRows, loca
 from cultureval.tasks.suite import Task
 
 HOST_CODE = re.compile(r"codegen|subprocess|\bexec\(")  # in a metric's module
+LIKE = 3  # letters of a name that a module of its task has at least
 _configs: dict[str, LightevalTaskConfig] = {}
 
 
@@ -44,7 +45,7 @@ def tasks_of(name: str) -> list[Task]:
     found, missing = [], {}
     for member in members:
         try:
-            found.append(_found(member, name if member != name else member.partition(":")[0]))
+            found.append(_found(member, name if member != name else ""))
         except SourceUnavailable as error:
             missing[f"{LIGHTEVAL}:{member}"] = error
     return with_missing(found, missing)
@@ -55,22 +56,24 @@ def _is_of(task: str, name: str) -> bool:
 
 
 def _import_modules(name: str) -> None:
-    """Imports the modules of LightEval until one defines the name; those first whose text begins like it.
+    """Imports the modules of LightEval whose text begins like the name, the likeliest first, until one defines it.
 
     LightEval's registry imports all of them, of which one needs the network.
     """
-    packages = (multilingual, single_tasks)
-    files = [(package, file) for package in packages for file in sorted(Path(package.__path__[0]).rglob("[a-z]*.py"))]
 
     def likeness(entry: tuple[Any, Path]) -> int:
         text = entry[1].read_text(encoding="utf-8")
         return max((size for size in range(1, len(name) + 1) if f'"{name[:size]}' in text), default=0)
 
+    folders = [(package, Path(package.__path__[0])) for package in (multilingual, single_tasks)]
+    files = [
+        (package, file) for package, at in folders for file in sorted([*at.glob("[a-z]*.py"), *at.glob("*/main.py")])
+    ]
     for package, file in sorted(files, key=likeness, reverse=True):
-        if any(_is_of(known, name) for known in _configs):
+        if any(_is_of(known, name) for known in _configs) or likeness((package, file)) < min(LIKE, len(name)):
             return
         path = file.relative_to(package.__path__[0]).with_suffix("").parts
-        with suppress(ImportError, OSError):  # of packages that a task needs and that are not installed
+        with suppress(Exception):  # of packages that other tasks need and that are not installed
             module = importlib.import_module(".".join([package.__name__, *path]))
             _configs.update({config.name: config for config in getattr(module, "TASKS_TABLE", ())})
 
