@@ -69,21 +69,20 @@ def _percent(share: float | None, signed: bool = False) -> str:
 
 def sentences(found: Found) -> Iterable[str]:
     """The spread of the forms, what explains it, what the average changes, and the forms that were not run."""
-    widest = next(iter(found["differences"]), None)
-    if widest:
+    for widest in found["differences"][:1]:
         pairs = counted(len(found["differences"]), "pair")
         yield f"Spread: {_above(widest)}, over the same rows (p {widest['p_holm']:.2g} by Holm for {pairs})."
-    if widest is None or widest["p_holm"] > 0.05:
-        yield "No two forms differ by more than chance, so there is nothing to explain."
-    elif not found["factors"]:
-        yield "Every factor differs between all forms, so that none can be singled out."
-    else:
-        best = found["factors"][0]
+        if widest["p_holm"] > 0.05:
+            yield "With all pairs tested together, no two forms differ by more than chance: ask more rows."
+    for best in found["factors"][:1]:
         names, share = " and ".join(best["factors"]), f"{best['share']:.0%} of the variance between forms"
         yield f"Most is explained by {names} ({share}): {_above(best)}."
     both = [(form["value"], form["other_average"]) for form in found["forms"]]
-    if moves := [abs(one - two) for one, two in both if one is not None and two is not None]:
+    moves = [abs(one - two) for one, two in both if one is not None and two is not None]
+    if max(moves, default=0.0) >= 0.0001:
         yield f"The average alone, micro or macro, moves a form by up to {_percent(max(moves))} points."
+    if not found["factors"]:
+        yield "Every factor differs between all forms, so that none can be singled out."
     yield from (f"Not run: {form}: {reason}" for form, reason in found["not_run"].items())
 
 
