@@ -21,7 +21,7 @@ from cultureval.runtime.interruption import interruption_message, orderly_end
 from cultureval.runtime.printing import print_message, print_note, steady_streams
 from cultureval.runtime.progress import is_terminal, plain_libraries
 from cultureval.runtime.settings import current_settings, use_settings
-from cultureval.scripts import compare, evaluate, judge, leaderboard, score, show, tasks
+from cultureval.scripts import compare, evaluate, judge, leaderboard, reconcile, score, show, tasks
 from cultureval.scripts.audit import audit
 from cultureval.tasks.options import check_variables
 
@@ -100,6 +100,7 @@ app.command("fetch")(tasks.fetch)
 app.command("show")(show.show)
 app.command("compare")(compare.compare)
 app.command("leaderboard")(leaderboard.leaderboard)
+app.command("reconcile")(reconcile.reconcile)
 app.command("judge")(judge.judge)
 app.command("score")(score.score)
 app.add_typer(audit, name="audit")
