@@ -22,8 +22,11 @@ PEAKS = {
 def peak_share(model: "PreTrainedModel", tokens: int, seconds: float) -> float | None:
     """The share of a card's peak that a model reached, 0 to 1: two operations per weight and token.
 
+    A lower bound: embeddings, lm_head, attention scores and the last feed-forward block are not counted, since most
+    tokens do not need them.
+
     Args:
-        model: The model; its embeddings and attention scores are not counted.
+        model: The model.
         tokens: Computed tokens.
         seconds: The time of these.
 
@@ -36,6 +39,10 @@ def peak_share(model: "PreTrainedModel", tokens: int, seconds: float) -> float |
     config = model.config
     is_dense = not any("expert" in name for name in config.to_dict()) and config.get_text_config() is config
     in_16_bits = model.dtype in (torch.bfloat16, torch.float16) and not getattr(config, "quantization_config", None)
-    if not (peak and is_dense and in_16_bits and seconds):
+    layers = getattr(model.get_decoder(), "layers", None)
+    if not (peak and is_dense and in_16_bits and seconds and layers):
         return None
-    return 2 * model.num_parameters(exclude_embeddings=True) * tokens / seconds / (peak * 1e12)
+    last = getattr(layers[-1], "mlp", None)
+    counted = sum(part.numel() for part in layers.parameters())
+    weights = counted - (sum(part.numel() for part in last.parameters()) if last else 0)
+    return 2 * weights * tokens / seconds / (peak * 1e12)
