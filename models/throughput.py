@@ -33,10 +33,7 @@ def peak_share(model: "PreTrainedModel", tokens: int, seconds: float) -> float |
     Returns:
         None for an unknown card, several devices, quantised or 32-bit weights, experts and images.
     """
-    devices = {parameter.device for parameter in model.parameters()}
-    is_cuda = len(devices) == 1 and next(iter(devices)).type == "cuda"
-    peak = PEAKS.get(torch.cuda.get_device_name(next(iter(devices)))) if is_cuda else None
-    config = model.config
+    config, peak = model.config, _peak(model)
     is_dense = not any("expert" in name for name in config.to_dict()) and config.get_text_config() is config
     in_16_bits = model.dtype in (torch.bfloat16, torch.float16) and not getattr(config, "quantization_config", None)
     layers = getattr(model.get_decoder(), "layers", None)
@@ -46,3 +43,11 @@ def peak_share(model: "PreTrainedModel", tokens: int, seconds: float) -> float |
     counted = sum(part.numel() for part in layers.parameters())
     weights = counted - (sum(part.numel() for part in last.parameters()) if last else 0)
     return 2 * weights * tokens / seconds / (peak * 1e12)
+
+
+def _peak(model: "PreTrainedModel") -> float | None:
+    """TFLOP/s of the card that holds the whole model."""
+    devices = {parameter.device for parameter in model.parameters()}
+    if len(devices) > 1 or (device := devices.pop()).type != "cuda":
+        return None
+    return PEAKS.get(torch.cuda.get_device_name(device))

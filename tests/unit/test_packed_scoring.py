@@ -1,5 +1,6 @@
 """Packed scoring gives the scores of plain forward passes, whatever the model, the choices and the batch."""
 
+import copy
 import functools
 import logging
 from itertools import pairwise
@@ -21,6 +22,7 @@ from tiny_models import (
 )
 from torch.overrides import TorchFunctionMode
 
+from cultureval.models import throughput
 from cultureval.models.scoring import packed as packed_scoring
 from cultureval.models.scoring import two_phases
 from cultureval.models.scoring.attention import ROWS
@@ -152,6 +154,18 @@ def test_two_phases_feed_a_long_beginning_once_and_labels_need_no_more_than_the_
     assert scorer.alone == 2 * sum(len(request.prompt) for request in requests)
     for request, found in zip(requests[::7], scores[::7], strict=True):
         agree(found, plain_scores(model, request.prompt, request.choices))
+
+
+def test_the_share_of_the_peak_counts_the_weights_that_every_token_needs(monkeypatch):
+    model = copy.deepcopy(text_model("llama")).to(torch.bfloat16)
+    assert throughput.peak_share(model, 1000, 2.0) is None  # a CPU
+    monkeypatch.setattr(throughput, "_peak", lambda _: 100.0)
+    layers = model.model.layers
+    weights = sum(part.numel() for part in layers.parameters()) - sum(
+        part.numel() for part in layers[-1].mlp.parameters()
+    )
+    assert throughput.peak_share(model, 1000, 2.0) == pytest.approx(2 * weights * 1000 / 2.0 / 100e12)
+    assert throughput.peak_share(model.float(), 1000, 2.0) is None
 
 
 def test_a_shared_instruction_is_fed_once_for_all_batches():
