@@ -390,7 +390,7 @@ class Average:
     parts: tuple[str, ...]
 
 
-HARNESSES = {"lm-eval": "tasks of lm-evaluation-harness", "lighteval": "tasks of LightEval"}  # `lm-eval:NAME`
+HARNESSES = {"lm-eval": "tasks of lm_eval", "lighteval": "tasks of LightEval"}  # `lm-eval:NAME`
 SCORE = "score"  # the metric of an `Average` in harnesses
 
 

@@ -72,7 +72,7 @@ def test_a_server_is_asked_as_evalplus_asks(tmp_path):
     (doc,) = docs_of("mbpp", 1, code_prompt="evalplus")
     doc.generation_size = 768
     settings = {"model": MODEL, "system_prompt": "You are a helpful assistant good at coding."}
-    settings |= {"generation_parameters": {"temperature": 0.0, "top_p": 0.95}, "n": 1}
+    settings |= {"generation_parameters": {"temperature": 0.0, "top_p": 0.95}}
     with FaultyServer() as server:
         (tmp_path / "server.yaml").write_text(yaml.safe_dump(settings | {"base_url": server.url}), encoding="utf-8")
         OpenAIModel(SimpleNamespace(model_name=str(tmp_path / "server.yaml"))).greedy_until([doc])
