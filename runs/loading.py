@@ -152,7 +152,16 @@ class Run:
             return self.scores.get(name, {}).get(metric)
         of_group = name_and_shots(name)[0].endswith(":_average")  # a declared mean needs all its parts
         applying = [task for task in members if not of_group or (task, metric) not in self._inapplicable]
-        return self.mean({(task, metric): 1 / len(applying) for task in applying}) if applying else None
+        return self.mean(self.weights(applying, metric)) if applying else None
+
+    def weights(self, tasks: Sequence[str], metric: str) -> dict[tuple[str, str], float]:
+        """The weights of the tasks of a group (with `|k`): equal, or by rows where lm-eval's group says so."""
+        records = [self.record.tasks.get(task) for task in tasks]
+        sizes = [record.rows if record and record.by_size else 0 for record in records]
+        total = sum(sizes) if all(sizes) else 0
+        return {
+            (task, metric): size / total if total else 1 / len(tasks) for task, size in zip(tasks, sizes, strict=True)
+        }
 
     def value(self, name: str, metric: str) -> float | None:
         """The value of `score`; None where there is none."""

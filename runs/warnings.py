@@ -178,11 +178,13 @@ def _at_chance(run: Run, tasks: Tasks) -> str:
             of_groups.setdefault((group, task.headline), []).append(task.task)
     at_chance = []
     for (group, metric), names in of_groups.items():
-        score = run.mean({(name, metric): 1 / len(names) for name in names})
+        score = run.mean(run.weights(names, metric))
         if score is None or score.low is None or score.high is None or score.low > 1 / 2:
             continue
         shares = [share for name in names if (share := _share_of_guesses(run.details[name]))]
-        chance = math.fsum(shares) / len(names)
+        chance = math.fsum(
+            share * weight for share, weight in zip(shares, run.weights(names, metric).values(), strict=False)
+        )
         if len(shares) == len(names) and score.low <= chance <= score.high:
             at_chance.append(f"{group} {score.value:.2f} (guessing gives {chance:.2f})")
     return shown_names(at_chance, NAMED)

@@ -8,6 +8,7 @@ import typer
 from cultureval.runtime.data.hub import go_offline_if_unreachable
 from cultureval.runtime.errors import CulturevalError, ProblemList
 from cultureval.runtime.printing import print_note, print_result
+from cultureval.runtime.progress import working
 from cultureval.runtime.saving import Saving
 from cultureval.runtime.settings import use_settings
 from cultureval.scripts.evaluate import ModelArgs
@@ -41,7 +42,8 @@ def reconcile(
     from cultureval.reports.reconcile.report import as_data, text_of, write_files
 
     with use_settings(settings):
-        plans = plans_of(benchmarks or [], generated)
+        with working("Finding the forms and their rows"):
+            plans = plans_of(benchmarks or [], generated)
         names = [name for plan in plans for form in plan.tasks for name in plan.forms[form]["tasks"].split()]
         saved = evaluate_tasks(model, partial(check_model, model), names, limit, output_dir, Saving(), True)
         found = [reconciled(saved.run, plan) for plan in plans]

@@ -268,7 +268,7 @@ def _of_groups(first: Run, second: Run, metrics: Sequence[str]) -> Iterator[Numb
                 groups.setdefault((_group_of(run, task), metric), {})[task] = None
     for (group, metric), tasks in groups.items():
         name = group if len(tasks) > 1 else next(iter(tasks))
-        yield GROUP, name, metric, {(task, metric): 1 / len(tasks) for task in tasks}
+        yield GROUP, name, metric, first.weights(list(tasks), metric)
         for task in tasks if len(tasks) > 1 else ():
             yield SUBSET, task, metric, {(task, metric): 1.0}
 

@@ -93,13 +93,12 @@ def _subset(form: Form, task: str) -> str | None:
 
 
 def _require_rows(tasks: Sequence[str]) -> None:
-    """Raises a CulturevalError if no task has rows, or one too few examples; a task that is loaded has rows."""
+    """Raises a CulturevalError if no task has rows, or one too few examples or a row that cannot be read."""
     absent: list[SourceUnavailable] = []
     for task in tasks:
         known, shots = all_tasks()[name_and_shots(task)[0]], int(name_and_shots(task)[1])
         try:
-            if shots or not known.kind.load:
-                require_examples(known.task, shots, report_of(known, shots, read_data_options()))
+            require_examples(known.task, shots, report_of(known, shots, read_data_options()))
         except SourceUnavailable as error:
             absent.append(error)
     if len(absent) == len(tasks) and absent:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from cultureval.reports.leaderboard.exports import as_json, escaped_markdown
+from cultureval.reports.reconcile.forms import FACTORS
 from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runs.loading import Run
 from cultureval.runtime.csv_files import write_csv
@@ -54,7 +55,7 @@ def _cells(form: Found) -> dict[str, str]:
         "labels": f"{form['alphabet']} {form['labels']}".removeprefix("none "),
         **{name: form[name] for name in TRAITS},
         "score": f"{_percent(value)} ±{_percent(form['error'])}",
-        "": form["mark"],
+        "": f"{form['mark']} ({_percent(form['chance'])})" if form["mark"] else "",
         "n": str(form["n"] or 0),
         "unread": "" if form["unread"] is None else _percent(form["unread"]),
         "published": "" if published is None else printed_or_na(published),
@@ -69,20 +70,23 @@ def _percent(share: float | None, signed: bool = False) -> str:
 
 def sentences(found: Found) -> Iterable[str]:
     """The spread of the forms, what explains it, what the average changes, and the forms that were not run."""
+    is_sure = False
     for widest in found["differences"][:1]:
         pairs = counted(len(found["differences"]), "pair")
         yield f"Spread: {_above(widest)}, over the same rows (p {widest['p_holm']:.2g} by Holm for {pairs})."
-        if widest["p_holm"] > 0.05:
+        is_sure = widest["p_holm"] <= 0.05
+        if not is_sure:
             yield "With all pairs tested together, no two forms differ by more than chance: ask more rows."
-    for best in found["factors"][:1]:
+    for best in found["factors"][:1] if is_sure else ():
         names, share = " and ".join(best["factors"]), f"{best['share']:.0%} of the variance between forms"
         yield f"Most is explained by {names} ({share}): {_above(best)}."
     both = [(form["value"], form["other_average"]) for form in found["forms"]]
     moves = [abs(one - two) for one, two in both if one is not None and two is not None]
     if max(moves, default=0.0) >= 0.0001:
         yield f"The average alone, micro or macro, moves a form by up to {_percent(max(moves))} points."
-    if not found["factors"]:
-        yield "Every factor differs between all forms, so that none can be singled out."
+    if is_sure and not found["factors"]:
+        differing = [factor for factor in FACTORS if len({form[factor] for form in found["forms"]}) > 1]
+        yield f"The forms differ in {', '.join(differing)}; they are too few to say which explains most."
     yield from (f"Not run: {form}: {reason}" for form, reason in found["not_run"].items())
 
 

@@ -4,6 +4,7 @@ The harness's own code makes prompts, examples, choices, metrics and averages; m
 ours. A task enters the catalogue when its name is selected, or when a results file with it is read.
 """
 
+import re
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -74,7 +75,7 @@ def declare_metrics(names: Collection[str], lower: Collection[str]) -> Metrics:
         names: As results have them, with lm-eval's filter or LightEval's parameters after `,` or `:`.
         lower: Those for which lower is better.
     """
-    shares = {name for name in names if name.partition(",")[0].partition(":")[0].removesuffix("_norm") in SHARES}
+    shares = {name for name in names if re.split("_norm|[,:]", name)[0] in SHARES}
     ranges = {name: SHARE if name in shares else UNBOUNDED for name in names}
     return declare(*names, lower=lower, ranges=ranges)
 

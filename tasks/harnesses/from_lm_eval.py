@@ -5,7 +5,7 @@ import inspect
 import os
 import random
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -28,6 +28,7 @@ from cultureval.tasks.harnesses.local_rows import FinishedDocs, HarnessConfig
 from cultureval.tasks.suite import Task
 
 if TYPE_CHECKING:
+    from datasets import Dataset
     from lm_eval.api.group import Group
     from lm_eval.api.instance import Instance
     from lm_eval.api.task import ConfigurableTask
@@ -124,6 +125,8 @@ def _rows_from_root() -> Iterator[dict[str, SourceUnavailable]]:
         splits = [config.training_split, config.validation_split, config.test_split, config.fewshot_split, examples]
         found, task.revision = rows_of.local_rows(name, task.DATASET_PATH, task.DATASET_NAME, filter(None, splits))
         task.dataset = found
+        for holder in (config, task.fewshot_cfg):
+            holder.process_docs = holder.process_docs and partial(_processed, holder.process_docs)
         if examples and not config.num_fewshot:  # which it reads, but does not show
             found.setdefault(examples, next(iter(found.values())).select([]))
 
@@ -133,6 +136,20 @@ def _rows_from_root() -> Iterator[dict[str, SourceUnavailable]]:
     patches = (patch.object(TaskFactory, "_build_task", build_present), patch("evaluate.load", no_hub))
     with patch.object(ConfigurableTask, "download", download), patches[0], patches[1]:
         yield missing
+
+
+def _processed(process: "Callable[[Dataset], Dataset]", rows: "Dataset") -> "Dataset":
+    """The rows as the task's code makes them, with their places where that code keeps columns.
+
+    It does not see the places: some tasks take every column but the question for a choice.
+    """
+    made = process(rows.remove_columns(rows_of.PLACE))
+    try:
+        marked = process(rows)
+    except Exception:  # code that knows all columns
+        return made
+    keeps = rows_of.PLACE in marked.column_names and len(marked) == len(made)
+    return made.add_column(rows_of.PLACE, list(marked[rows_of.PLACE])) if keeps else made
 
 
 def _refused(task: "ConfigurableTask", dataset_kwargs: Mapping[str, Any]) -> str:
@@ -268,7 +285,9 @@ def _doc(task: "ConfigurableTask", same: "Sequence[Instance]", place: str) -> Do
         return rows_of.with_place(doc, place, verbatim=True)
     contexts = [request.args[0] for request in same]
     doc.choices = [request.args[1] for request in same]
-    doc.gold_index = target if isinstance(target, int) and 0 <= target < len(same) else 0
+    labels = list(task.doc_to_choice(first.doc)) if task.OUTPUT_TYPE == "multiple_choice" else []
+    gold = labels.index(target) if target in labels else target
+    doc.gold_index = gold if isinstance(gold, int) and 0 <= gold < len(same) else 0
     doc.sampling_methods = [SamplingMethod.LOGPROBS]
     several = {"contexts": contexts} if len(set(contexts)) > 1 else {}
     return rows_of.with_place(doc, place, verbatim=True, **several)

@@ -68,6 +68,10 @@ def _openbookqa(n):
     }
 
 
+def _exams(n):
+    return {"query": f"ما هو {n}؟", **{f"sol{place}": text for place, text in enumerate(_some(n))}, "label": str(n % 4)}
+
+
 ROWS = {  # repository and configuration -> a row's function, splits
     ("MBZUAI/ArabicMMLU", "Driving Test"): (_arabicmmlu, ["test", "dev"]),
     ("haonan-li/cmmlu", "anatomy"): (_chinese, ["test", "dev"]),
@@ -78,6 +82,7 @@ ROWS = {  # repository and configuration -> a row's function, splits
     ("allenai/winogrande", "winogrande_xl"): (_winogrande, ["train", "validation"]),
     ("Rowan/hellaswag", None): (_hellaswag, ["train", "validation"]),
     ("EleutherAI/lambada_openai", "default"): (lambda n: {"text": f"one {n} and {WORDS[n % 10]}"}, ["test"]),
+    ("OALL/AlGhafa-Arabic-LLM-Benchmark-Translated", "arc_easy_ar"): (_exams, ["test", "validation"]),
     ("allenai/openbookqa", "main"): (_openbookqa, ["validation", "test", "train"]),
 }
 LM_EVAL = {  # task -> few-shot examples
@@ -89,6 +94,7 @@ LM_EVAL = {  # task -> few-shot examples
     "hellaswag": 0,
     "xcopa_zh": 0,
     "lambada_openai": 0,
+    "arabic_mt_arc_easy": 1,  # every column but the question is a choice
 }
 LIGHTEVAL = {  # task -> its module and few-shot examples
     "arabic_mmlu:Driving Test": ("multilingual.tasks.arabic", 2),
@@ -158,7 +164,17 @@ def test_lm_eval(cultureval, rows, tiny_lm):
 
     names = [f"lm-eval:{name}|{shots}" for name, shots in LM_EVAL.items()]
     ours, results = _ours(cultureval, rows, tiny_lm, names, max_new_tokens=SHORT)
-    folders = ("arabicmmlu", "cmmlu", "ceval", "gsm8k", "winogrande", "hellaswag", "xcopa", "lambada")
+    folders = (
+        "arabicmmlu",
+        "cmmlu",
+        "ceval",
+        "gsm8k",
+        "winogrande",
+        "hellaswag",
+        "xcopa",
+        "lambada",
+        "arabic_leaderboard_complete",
+    )
     root = Path(lm_eval.__file__).parent / "tasks"
     manager = TaskManager(include_path=[str(root / folder) for folder in folders], include_defaults=False)
     model = HFLM(pretrained=str(tiny_lm), dtype="float32", device="cpu", batch_size=2)
@@ -174,6 +190,8 @@ def test_lm_eval(cultureval, rows, tiny_lm):
             row = of_task[sample["doc_id"]]
             for metric in set(row["metric"]) & set(sample["metrics"]):
                 assert row["metric"][metric] == sample[metric], (task, metric)
+            if name == "arabicmmlu_driving_test":
+                assert row["doc"]["choices"][row["doc"]["gold_index"]].strip() == sample["target"]
             answers = [reply[0] for reply in sample["resps"]]
             if name == "gsm8k":
                 assert row["model_response"]["text"] == answers
