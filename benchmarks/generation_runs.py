@@ -53,7 +53,7 @@ def measure_generation(
         ours = load_ours(model or build_bench_model(folder / "bench-model", questions), device, dtype, folder, "off")
         texts = with_beginning(ours, [question.prompt for question in questions], prompts, shared)
         ways = runners(ours, model or folder / "bench-model", new_tokens, batch_size, folder)
-        for run in runners.values():
+        for run in ways.values():
             run(texts[:2])  # chooses our route, and loads what is loaded once
         seconds: dict[str, list[float]] = {name: [] for name in ways}
         answers: dict[str, Texts] = {}
