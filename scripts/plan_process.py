@@ -11,7 +11,6 @@ import sys
 import traceback
 
 from cultureval.runtime import sweeps
-from cultureval.scripts.main import main
 
 
 def serve() -> None:
@@ -37,6 +36,8 @@ def serve() -> None:
 
 def status_of(words: list[str]) -> int:
     """The exit status of a command of `cultureval`."""
+    from cultureval.scripts.main import main
+
     sys.argv = ["cultureval", *words]
     try:
         main()

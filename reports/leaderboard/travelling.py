@@ -28,7 +28,6 @@ from cultureval.runtime.data.scorers import is_hub_id
 from cultureval.runtime.data.user_cache import write_atomically
 from cultureval.runtime.errors import CulturevalError, counted
 from cultureval.tasks.catalogue import groups, known_task
-from cultureval.tasks.suite import HARNESSES
 
 ARGUMENTS = {"temperature": "temperature", "top_p": "top_p", "top_k": "top_k", "max_new_tokens": "max_tokens"}
 Schema = Literal["eee", "model-card"]
@@ -56,8 +55,9 @@ class SharedScore(NamedTuple):
             return "its rows are made-up samples"
         if schema == "model-card" and any(record.limit is not None for record in self.records):
             return "it has only the rows of --limit"
-        if schema == "model-card" and self.records[0].suite in HARNESSES:
-            return "it is another harness's benchmark"
+        known = known_task(self.records[0].task)
+        if schema == "model-card" and known and known.kind.load:
+            return "its benchmark is not one of our suites"
         return (
             "its rows are not of one data set on the hub" if schema == "model-card" and not self.hub_data()[0] else ""
         )

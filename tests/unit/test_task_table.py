@@ -53,6 +53,8 @@ def test_generation_is_asked_for_as_qimma_does(table):
     assert table["qimma_aratrust"].generation_size == -1
     assert (table["qimma_fannorflop"].generation_size, list(table["qimma_fannorflop"].stop_sequence)) == (4096, [])
     for config in table.values():
+        if all_tasks()[config.name].kind.load:  # another harness's, which a test before this one has added
+            continue
         scores = set()
         for metric in config.metrics:
             for name, compute in metric.get_corpus_aggregations().items():
