@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cultureval.runs.files import LeftOut, ResultsFile, find_results, read_results
 from cultureval.runs.frame import NAMED, Parts, ends, frame_of, read_items
-from cultureval.runs.record import RunRecord, TaskRecord, in_order
+from cultureval.runs.record import RunRecord, TaskRecord, in_order, weights_of
 from cultureval.runs.scores import (
     Influence,
     Score,
@@ -156,12 +156,8 @@ class Run:
 
     def weights(self, tasks: Sequence[str], metric: str) -> dict[tuple[str, str], float]:
         """The weights of the tasks of a group (with `|k`): equal, or by rows where lm-eval's group says so."""
-        records = [self.record.tasks.get(task) for task in tasks]
-        sizes = [record.rows if record and record.by_size else 0 for record in records]
-        total = sum(sizes) if all(sizes) else 0
-        return {
-            (task, metric): size / total if total else 1 / len(tasks) for task, size in zip(tasks, sizes, strict=True)
-        }
+        weights = weights_of([self.record.tasks.get(task) for task in tasks])
+        return {(task, metric): weight for task, weight in zip(tasks, weights, strict=True)}
 
     def value(self, name: str, metric: str) -> float | None:
         """The value of `score`; None where there is none."""

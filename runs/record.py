@@ -3,7 +3,7 @@
 `SCHEMA` is the section's version: raised when a field changes its meaning or is removed.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -208,6 +208,12 @@ class TimingRecord(Record):
     tokens_paid_in: int | None = None
     tokens_paid_out: int | None = None
     cost: float | None = None
+
+
+def weights_of(records: Sequence[TaskRecord | None]) -> list[float]:
+    """The weights of tasks in the average of their group: by rows where lm-eval's group says so, else equal."""
+    sizes = [record.rows if record and record.by_size else 0 for record in records]
+    return [size / sum(sizes) for size in sizes] if all(sizes) else [1 / len(records)] * len(records)
 
 
 class RunRecord(Record):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from cultureval.metrics.declared import SHARE
 from cultureval.runs.frame import Parts, ends
 from cultureval.runs.loading import Run
-from cultureval.runs.record import TaskRecord
+from cultureval.runs.record import TaskRecord, weights_of
 from cultureval.runtime.errors import described
 from cultureval.runtime.rounding import printed
 from cultureval.tasks import catalogue
@@ -287,23 +287,23 @@ def group_table(suite: str, tasks: Sequence[TaskRecord]) -> Table:
     The averages are the declared ones (`Suite.averages`), else the mean of the groups, if all have the same first
     metric. A run has an average if it has all tasks of it.
     """
-    groups: dict[tuple[str, str], list[str]] = {}
+    groups: dict[tuple[str, str], dict[str, TaskRecord]] = {}
     for task in tasks:
-        groups.setdefault((task.group, task.headline), []).append(name_and_shots(task.task)[0])
+        groups.setdefault((task.group, task.headline), {})[name_and_shots(task.task)[0]] = task
     known, cells = catalogue.groups(suite), dict[Place, Mean]()
-    sizes = {name_and_shots(task.task)[0]: task.rows for task in tasks if task.by_size}
     for (group, metric), present in groups.items():
-        members = dict.fromkeys([*known.get(group, ()), *present])
-        parts = equal((task, metric) for task in members)
-        if set(present) <= set(sizes):
-            rows = sum(sizes[task] for task in present) or 1
-            parts = {(task, metric): sizes[task] / rows for task in present}
+        parts = equal((task, metric) for task in dict.fromkeys([*known.get(group, ()), *present]))
+        if all(task.by_size for task in present.values()):
+            weights = weights_of([*present.values()])
+            parts = {(task, metric): weight for task, weight in zip(present, weights, strict=True)}
         cells[group, metric] = Mean(parts, digits=4, of_present=True)
-    lower = frozenset(metric for (_, metric), names in groups.items() if not higher_is_better(names[0], metric))
+    lower = frozenset(
+        metric for (_, metric), names in groups.items() if not higher_is_better(next(iter(names)), metric)
+    )
     averages = _averages(suite, known, cells)
     main = next(reversed(averages), None) or (next(iter(cells)) if len(cells) == 1 else None)
     score_names = {name_and_shots(task.task)[0]: task.metrics for task in tasks}
-    shares = all(sorted(ends(own[0], metric)) == sorted(SHARE) for (_, metric), own in groups.items())
+    shares = all(sorted(ends(next(iter(own)), metric)) == sorted(SHARE) for (_, metric), own in groups.items())
     unit = "0 to 1" if shares else "on the scales of the metrics"
     return Table(suite, with_subsets(cells, score_names) | averages, unit, main, lower)
 

@@ -178,13 +178,12 @@ def _at_chance(run: Run, tasks: Tasks) -> str:
             of_groups.setdefault((group, task.headline), []).append(task.task)
     at_chance = []
     for (group, metric), names in of_groups.items():
-        score = run.mean(run.weights(names, metric))
+        weights = run.weights(names, metric)
+        score = run.mean(weights)
         if score is None or score.low is None or score.high is None or score.low > 1 / 2:
             continue
         shares = [share for name in names if (share := _share_of_guesses(run.details[name]))]
-        chance = math.fsum(
-            share * weight for share, weight in zip(shares, run.weights(names, metric).values(), strict=False)
-        )
+        chance = math.fsum(map(math.prod, zip(shares, weights.values(), strict=False)))
         if len(shares) == len(names) and score.low <= chance <= score.high:
             at_chance.append(f"{group} {score.value:.2f} (guessing gives {chance:.2f})")
     return shown_names(at_chance, NAMED)

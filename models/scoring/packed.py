@@ -70,9 +70,8 @@ class ChoiceScorer:
         self.head = LMHead(model)
         self.end_ids = list(end_ids)
         self.token_budget = token_budget or (BUDGET_CPU if on_cpu else tokens_that_fit(model))
-        self.phases = (
-            TwoPhaseScorer(self.head, self.end_ids) if two_phases or not (on_cpu or two_phases is False) else None
-        )
+        in_phases = not on_cpu if two_phases is None else two_phases
+        self.phases = TwoPhaseScorer(self.head, self.end_ids) if in_phases else None
         self.alone = 0
         self.plain = PlainScorer(model, self.end_ids)
         self.routes: dict[bool, str] = {}
